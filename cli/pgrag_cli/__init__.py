@@ -1,0 +1,1 @@
+"""The command ``pgrag``: a file a command, and no SQL."""

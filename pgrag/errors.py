@@ -1,0 +1,137 @@
+"""Every error that pgrag raises on purpose, in one tree; each says what is wrong and what to do next.
+
+``PgragError.hint`` is the next step, in one sentence or command; the command line prints it after ``Try:``.
+Database errors are translated here and nowhere else, by SQLSTATE.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import psycopg
+import sqlalchemy.exc
+
+__all__ = [
+    "CODES",
+    "ConnectionFailed",
+    "DatabaseError",
+    "InstallError",
+    "NotInstalled",
+    "ParseError",
+    "PgragError",
+    "Refused",
+    "ServerError",
+    "translate",
+    "translated",
+]
+
+
+class PgragError(Exception):
+    """The root of the tree.
+
+    Args:
+        message: Names the thing and the rule it broke, with the value that broke it.
+        hint: The next step, or None where there is nothing to advise.
+    """
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class ServerError(PgragError):
+    """The embedded server can't be installed, started, reached or stopped."""
+
+
+class ParseError(PgragError):
+    """A file can't be read as the kind of document it claims to be; ``message`` is the reason."""
+
+
+class InstallError(PgragError):
+    """The database can't be prepared or upgraded: too old, too new, or not enough rights."""
+
+
+class DatabaseError(PgragError):
+    """The database refused or failed.
+
+    Attributes:
+        code: SQLSTATE; ``RG…`` where one of pgrag's own functions refused, None where there was no answer.
+    """
+
+    def __init__(self, message: str, hint: str | None = None, code: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.code = code
+
+
+class ConnectionFailed(DatabaseError):
+    """No database answers at the connection string."""
+
+
+class NotInstalled(DatabaseError):
+    """The database has no pgrag, or one of another release."""
+
+
+class Refused(DatabaseError):
+    """One of pgrag's functions refused its input; ``code`` says which rule, and the message names the value."""
+
+
+# Every code that the SQL functions raise, with the rule it stands for; a test compares it with sql/.
+CODES = {
+    "RG001": "a number is out of its range",
+    "RG002": "no such collection",
+    "RG003": "a reader that no principal is known by",
+    "RG004": "the name is taken",
+    "RG005": "no such space, several of them, or one that isn't ready",
+    "RG006": "TRUNCATE on a table that the index is kept for",
+    "RG007": "a uri twice in one batch",
+    "RG008": "no readers",
+    "RG009": "no content",
+    "RG010": "no such analyzer",
+    "RG011": "the query is too long",
+    "RG012": "the chunk budget is out of its range",
+    "RG013": "a text with too many different words",
+    "RG020": "the role may not act for others",
+    "RG021": "row security is not active",
+    "RG022": "not the name of a principal",
+    "RG023": "a circle of groups",
+    "RG030": "arrays of different length",
+    "RG031": "a vector that doesn't belong to the space",
+}
+
+_NOT_INSTALLED = {"3F000", "42883", "42P01"}
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Turn what psycopg and SQLAlchemy raise inside into one of this tree; the cause stays attached."""
+    try:
+        yield
+    except sqlalchemy.exc.DBAPIError as error:
+        if not isinstance(error.orig, psycopg.Error):
+            raise
+        raise translate(error.orig) from error.orig
+    except psycopg.Error as error:
+        raise translate(error) from error
+
+
+def translate(error: psycopg.Error) -> DatabaseError:
+    """Return the error of this tree that says what a database error means."""
+    code = error.sqlstate
+    message = error.diag.message_primary or str(error).strip() or type(error).__name__
+    if notes := getattr(error, "__notes__", []):
+        message = f"{message} ({'; '.join(notes)})"
+    hint = error.diag.message_hint
+    if code is None and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        reason = message.splitlines()[0]
+        return ConnectionFailed(
+            f"no database answers: {reason}", "Start one with: pgrag up, or set PGRAG_DATABASE_URL.", code
+        )
+    if code is not None and code.startswith("RG"):
+        return Refused(message, hint, code)
+    if code is None and "vector type not found" in message:
+        return NotInstalled("this database has no pgvector", "pgrag init, then pgrag upgrade", code)
+    if code in _NOT_INSTALLED and "pgrag" in message:
+        return NotInstalled(f"pgrag isn't installed in this database: {message}", "pgrag init, then pgrag upgrade", code)
+    return DatabaseError(message, hint, code)
