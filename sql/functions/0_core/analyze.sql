@@ -1,0 +1,35 @@
+-- Turns text into the lexemes that the lexical index counts, the same way for chunks and for queries.
+create or replace function pgrag.analyze(config text, content text)
+returns tsvector
+language plpgsql
+immutable
+parallel safe
+strict
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- No text up to here can fill a tsvector: one byte makes less than eight. An exception block costs more than the test.
+    always_fits_bytes constant int := 131072;
+begin
+    if pg_catalog.octet_length(content) <= always_fits_bytes then
+        return pgrag._analyze_text(config, content);
+    end if;
+    begin
+        return pgrag._analyze_text(config, content);
+    exception when program_limit_exceeded then
+        raise exception 'a text of % bytes has more different words than one chunk can hold (1 MB of lexemes)', pg_catalog.octet_length(content)
+            using errcode = 'RG013', hint = 'Split it into smaller chunks.';
+    end;
+end
+$$;
+
+comment on function pgrag.analyze(text, text) is
+'The lexemes of a text, the same for chunks and for queries: what the lexical index counts.
+config names a text search configuration in pg_catalog ("english", "german", "simple", every Snowball language); RG010 where there is none.
+Words go through it after NFKC, and lose their accents where the language allows. Names come apart at case, punctuation and a trailing
+number; what was joined is kept as one word as well, and identifiers whose punctuation means something are kept with it: TS-999 gives ts,
+999, ts999 and ts-999. Chinese, Japanese and Korean give bigrams. Positions: the words count from 1, stop words included, so that
+phrases can be checked with @@; joined names and identifiers follow after the last word, one position for each time they stand there.
+No word gives an empty vector, NULL gives NULL. Words longer than 255 characters count by their first 255. RG013 where the result would
+pass the 1 MB that a tsvector holds, which needs a text of more than 128 kB.';

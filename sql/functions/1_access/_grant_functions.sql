@@ -1,0 +1,36 @@
+-- Grants each function to the roles that its folder and name say.
+create or replace function pgrag._grant_functions() returns void
+language plpgsql volatile parallel unsafe security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- What only writers call. Every other function is for readers too, since a reader's query may reach it.
+    for_writers text[] := array[
+        '_acl_id', '_embed_static_document', 'attach_space', 'claim_chunks', 'compact', 'create_collection', 'create_principals',
+        'delete_document', 'fail_chunk', 'load_staged', 'prune_documents', 'put_document', 'record_failure', 'set_readers', 'space_backlog',
+        'store_vectors', 'unchanged', 'unknown_readers'
+    ];
+    for_owner text[] := array[
+        '_access_version', '_compute_acl_bits', '_content_policies', '_embedding_table', '_grant_functions',
+        '_private_policies', 'activate_space', 'add_member', 'create_space', 'load_encoder_tokens', 'open_space', 'remove_member'
+    ];
+    made record;
+begin
+    for made in
+        select p.oid::regprocedure as signature, p.proname::text as name
+        from pg_proc as p
+        where p.pronamespace = 'pgrag'::regnamespace and p.prorettype <> 'trigger'::regtype
+    loop
+        if made.name = any(for_owner) then
+            continue;
+        elsif made.name = any(for_writers) then
+            execute format('grant execute on function %s to pgrag_writer', made.signature);
+        else
+            execute format('grant execute on function %s to pgrag_reader, pgrag_writer', made.signature);
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgrag._grant_functions() is
+'Grants each function to the roles that need it: readers by default, writers or the owner alone where the lists here say so. Called by grants.sql.';

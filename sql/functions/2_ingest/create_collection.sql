@@ -1,0 +1,46 @@
+-- Makes a collection, the place where documents are put.
+create or replace function pgrag.create_collection(
+    name text,
+    analyzer text default 'english',
+    k1 float8 default 1.2,
+    b float8 default 0.75,
+    chunk_tokens int default 256,
+    space text default null
+) returns int
+language plpgsql volatile parallel unsafe security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    new_id int;
+    chosen_id int;
+begin
+    perform pgrag.analyze(analyzer, 'known');
+    if exists (select from pgrag.collection as c where c.name = create_collection.name) then
+        raise exception 'collection "%" exists already', name
+            using errcode = 'RG004', hint = 'Put documents into it, or choose another name.';
+    end if;
+    insert into pgrag.collection (name, analyzer, k1, b, chunk_tokens) values (name, analyzer, k1, b, chunk_tokens)
+    returning collection_id into new_id;
+    if space is null then
+        -- The static space needs no process outside the database, so whoever loaded it has hybrid search at once.
+        select s.space_id into chosen_id from pgrag.space as s
+        where s.kind = 'static' and s.state = 'active' order by s.space_id limit 1;
+    else
+        select s.space_id into chosen_id from pgrag.space as s where s.name = create_collection.space;
+        if chosen_id is null then
+            raise exception 'space "%" does not exist', space
+                using errcode = 'RG005', hint = 'select name from pgrag.space lists the spaces.';
+        end if;
+    end if;
+    if chosen_id is not null then
+        insert into pgrag.collection_space (collection_id, space_id) values (new_id, chosen_id);
+        update pgrag.collection as c set active_space_id = chosen_id where c.collection_id = new_id;
+    end if;
+    return new_id;
+end
+$$;
+
+comment on function pgrag.create_collection(text, text, float8, float8, int, text) is
+'Makes a collection, the place where documents are put; returns its collection_id.
+analyzer: a text search configuration. k1 0 to 10 and b 0 to 1: BM25. chunk_tokens: most tokens in a chunk, 16 to 8,192. space: its embedding space; NULL: the first active static space, or none, and then search is lexical.
+For members of pgrag_writer and pgrag_owner. Errors: RG004 the name is taken, RG005 no such space, RG010 no such analyzer.';

@@ -1,0 +1,29 @@
+-- Chooses the space that a query without a collection is embedded in.
+create or replace function pgrag._query_space(space text) returns int
+language plpgsql stable parallel safe security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    ids int[];
+begin
+    if space is not null then
+        select array_agg(s.space_id) into ids from pgrag.space as s where s.name = space;
+        if ids is null then
+            raise exception 'space "%" does not exist', space
+                using errcode = 'RG005', hint = 'select name from pgrag.space lists the spaces that you may see.';
+        end if;
+        return ids[1];
+    end if;
+    select array_agg(distinct c.active_space_id) into ids
+    from pgrag.collection as c
+    inner join pgrag.space as s on s.space_id = c.active_space_id and s.kind = 'static';
+    if cardinality(ids) > 1 then
+        raise exception 'the collections use % spaces', cardinality(ids)
+            using errcode = 'RG005', hint = 'Name one: space => ...';
+    end if;
+    return ids[1];
+end
+$$;
+
+comment on function pgrag._query_space(text) is
+'Chooses the space that a query without a collection is embedded in: the named one, or the only static space that visible collections use. NULL where none does. Error RG005: no such space, or several.';

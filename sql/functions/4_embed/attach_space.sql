@@ -1,0 +1,25 @@
+-- Lets a space hold the vectors of a collection, and queues what it lacks.
+create or replace function pgrag.attach_space(collection text, space text) returns bigint
+language plpgsql volatile parallel unsafe security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    to_id int := pgrag._collection_id(collection);
+    of_id int := pgrag._query_space(space);
+    queued bigint;
+begin
+    insert into pgrag.collection_space (collection_id, space_id) values (to_id, of_id)
+    on conflict on constraint collection_space_pkey do nothing;
+    if not found then
+        return 0;
+    end if;
+    insert into pgrag.embed_queue (collection_id, space_id, chunk_id)
+    select c.collection_id, of_id, c.chunk_id from pgrag.chunk as c where c.collection_id = to_id
+    on conflict on constraint embed_queue_pkey do nothing;
+    get diagnostics queued = row_count;
+    return queued;
+end
+$$;
+
+comment on function pgrag.attach_space(text, text) is
+'Lets a space hold the vectors of a collection, and queues what it lacks; returns how many chunks were queued. Searches are not changed until pgrag.activate_space. For members of pgrag_writer and pgrag_owner. Errors: RG002, RG005.';

@@ -1,0 +1,55 @@
+-- Writes the vectors that a worker made, where the text is still what it encoded.
+create or replace function pgrag.store_vectors(
+    space text, chunk_ids bigint [], hashes bytea [], embeddings text []
+) returns int
+language plpgsql volatile parallel unsafe security definer
+set search_path from current
+as $$
+declare
+    in_space int := pgrag._query_space(space);
+    of_space pgrag.space;
+    wrong record;
+    written int;
+begin
+    select * into strict of_space from pgrag.space as s where s.space_id = in_space;
+    if cardinality(chunk_ids) <> cardinality(hashes) or cardinality(chunk_ids) <> cardinality(embeddings) then
+        raise exception 'got % chunk_ids, % hashes and % embeddings', cardinality(chunk_ids), cardinality(hashes), cardinality(embeddings)
+            using errcode = 'RG030', hint = 'Pass one of each per chunk, in the same order.';
+    end if;
+    select g.chunk_id, vector_dims(g.v) as dimension, vector_norm(g.v) as norm into wrong
+    from (select u.chunk_id, u.embedding::vector as v from unnest(chunk_ids, embeddings) as u (chunk_id, embedding)) as g
+    where vector_dims(g.v) <> of_space.dimension
+        or (of_space.normalised and abs(vector_norm(g.v) - 1) > 0.01)
+    limit 1;
+    if found then
+        if wrong.dimension <> of_space.dimension then
+            raise exception 'space "%" holds vectors of % of dimension %, got dimension % for chunk %',
+                space, of_space.model, of_space.dimension, wrong.dimension, wrong.chunk_id
+                using errcode = 'RG031', hint = 'Embed with the model that the passport names.';
+        end if;
+        raise exception 'space "%" holds vectors of % of length 1, got length % for chunk %',
+            space, of_space.model, wrong.norm, wrong.chunk_id
+            using errcode = 'RG031', hint = 'Normalise the vectors; half precision must be normalised again.';
+    end if;
+    execute format(
+        'insert into pgrag.%I as e (collection_id, chunk_id, acl_id, embedding)
+        select c.collection_id, c.chunk_id, c.acl_id, g.embedding::halfvec
+        from unnest($1, $2, $3) as g (chunk_id, hash, embedding)
+        inner join pgrag.embed_queue as q on q.space_id = $4 and q.chunk_id = g.chunk_id
+        inner join pgrag.chunk as c on c.collection_id = q.collection_id and c.chunk_id = g.chunk_id and c.hash = g.hash
+        order by c.chunk_id
+        on conflict (collection_id, chunk_id) do update set embedding = excluded.embedding', 'embedding_' || in_space
+    ) using chunk_ids, hashes, embeddings, in_space;
+    get diagnostics written = row_count;
+    delete from pgrag.embed_queue as q
+    using unnest(chunk_ids, hashes) as g (chunk_id, hash), pgrag.chunk as c
+    where q.space_id = in_space and q.chunk_id = g.chunk_id
+        and c.collection_id = q.collection_id and c.chunk_id = g.chunk_id and c.hash = g.hash;
+    return written;
+end
+$$;
+
+comment on function pgrag.store_vectors(text, bigint [], bytea [], text []) is
+'Writes the vectors that a worker made, where the text is still what it encoded, and takes those chunks off the queue; returns how many were written.
+chunk_ids and hashes as pgrag.claim_chunks gave them; embeddings as `[0.1,...]`, in the same order. A chunk whose text changed meanwhile is passed over and stays queued. For members of pgrag_writer and pgrag_owner.
+Errors: RG005, RG030 lengths differ, RG031 wrong dimension or not normalised; pgvector refuses NaN and infinity.';

@@ -1,0 +1,67 @@
+-- Appends to the posting log what a statement did to chunks.
+create or replace function pgrag._index_chunks() returns trigger
+language plpgsql volatile parallel unsafe security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- Which rows of which transition table count with which sign; constants, no caller's text.
+    changed text := case tg_op
+        when 'INSERT' then 'select 1::smallint as sign, n.* from new_rows as n'
+        when 'DELETE' then 'select (-1)::smallint as sign, o.* from old_rows as o'
+        else 'select 1::smallint as sign, n.*
+              from new_rows as n
+              inner join old_rows as o on o.collection_id = n.collection_id and o.chunk_id = n.chunk_id
+              where n.acl_id <> o.acl_id or n.tsv <> o.tsv
+              union all
+              select (-1)::smallint, o.*
+              from new_rows as n
+              inner join old_rows as o on o.collection_id = n.collection_id and o.chunk_id = n.chunk_id
+              where n.acl_id <> o.acl_id or n.tsv <> o.tsv'
+        end;
+begin
+    execute format($sql$
+        with changed as materialized (
+            select c.sign, c.collection_id, c.acl_id, c.chunk_id, c.lexeme_count::smallint as length, c.tsv from (%s) as c
+        ),
+
+        word as materialized (
+            select c.sign, c.collection_id, c.acl_id, c.chunk_id, c.length, l.lexeme collate "C" as lexeme,
+                hashtextextended(l.lexeme collate "C", 0) as term,
+                least(cardinality(l.positions), 255)::smallint as tf
+            from changed as c
+            cross join lateral unnest(c.tsv) as l
+        ),
+
+        counted as (
+            insert into pgrag.corpus_stat (collection_id, acl_id, chunks, lexemes)
+            select c.collection_id, c.acl_id, sum(c.sign), sum(c.sign * c.length)
+            from changed as c
+            group by c.collection_id, c.acl_id
+        ),
+
+        named as (
+            insert into pgrag.lexeme (collection_id, acl_id, lexeme)
+            select w.collection_id, w.acl_id, w.lexeme
+            from (select distinct w.collection_id, w.acl_id, w.lexeme from word as w where w.sign = 1) as w
+            where not exists (
+                select from pgrag.lexeme as l
+                where l.collection_id = w.collection_id and l.acl_id = w.acl_id and l.lexeme = w.lexeme
+            )
+        )
+
+        insert into pgrag.posting (
+            term, collection_id, acl_id, n, sign, max_tf, min_length, chunk_ids, tfs, lengths
+        )
+        select w.term, w.collection_id, w.acl_id, count(*), w.sign, max(w.tf), min(w.length),
+            array_agg(w.chunk_id order by w.chunk_id),
+            array_agg(w.tf order by w.chunk_id),
+            array_agg(w.length order by w.chunk_id)
+        from word as w
+        group by w.collection_id, w.term, w.acl_id, w.sign
+    $sql$, changed);
+    return null;
+end
+$$;
+
+comment on function pgrag._index_chunks() is
+'Appends to the posting log what a statement did to chunks: +1 for what came, -1 for what went, both for what moved to another ACL or got another text; nothing for the rest. Also corpus_stat and lexeme. Statement trigger on chunk.';

@@ -1,0 +1,96 @@
+-- Says why a chunk is at its place in a search, or at which stage it was lost.
+create or replace function pgrag.explain_search(
+    query text,
+    chunk_ids bigint [],
+    k int default 10,
+    collections text [] default null,
+    embedding halfvec default null,
+    filter jsonb default '{}',
+    depth int default 100,
+    rrf_k int default 60,
+    weights jsonb default '{"lexical": 1, "dense": 1}',
+    space text default null,
+    exact boolean default false
+) returns table (chunk_id bigint, stage text, rank int, value float8, detail text)
+language plpgsql stable parallel restricted security invoker
+set search_path from current
+as $$
+begin
+    perform pgrag._check_range('k', k, 1, 1000);
+    return query
+    with asked as materialized (
+        select c.collection_id, c.chunk_id, c.tsv, c.lexeme_count, v.name, v.analyzer, v.k1, v.b, v.chunks, v.lexemes, a.place,
+            d.metadata @> filter as passes
+        from unnest(chunk_ids) with ordinality as a (chunk_id, place)
+        inner join pgrag._visible_collections(collections) as v on true
+        inner join pgrag.chunk as c on c.collection_id = v.collection_id and c.chunk_id = a.chunk_id
+        inner join pgrag.document as d on d.collection_id = c.collection_id and d.document_id = c.document_id
+    ),
+
+    -- Every candidate of both arms, in the order of fusion.
+    found as materialized (
+        select f.chunk_id, f.place, f.score, f.lexical_rank, f.lexical_score, f.dense_rank, f.dense_distance, f.dense_plan
+        from pgrag._fuse(query, collections, embedding, filter, greatest(depth, k), rrf_k, weights, space, exact) as f
+    ),
+
+    word as (
+        select a.chunk_id, a.place, l.lexeme, least(cardinality(l.positions), 255) as tf, a.lexeme_count,
+            f.df, a.chunks, w.n, a.lexemes::float8 / a.chunks as average, a.k1, a.b
+        from asked as a
+        cross join lateral pgrag._parse_query(a.analyzer, query) as p
+        cross join lateral unnest(p.terms, p.counts) as w (lexeme, n)
+        cross join lateral unnest(a.tsv) as l
+        cross join lateral (
+            select sum(t.sign * t.n) as df from pgrag.posting as t
+            where t.collection_id = a.collection_id and t.term = hashtextextended(w.lexeme collate "C", 0)
+        ) as f
+        where l.lexeme = w.lexeme
+    ),
+
+    reason as (
+        select w.place, 1 as step, w.chunk_id, 'word' as stage, null::int as rank,
+            w.n * pgrag._bm25_most(w.chunks, w.df, w.k1) * pgrag._bm25_share(w.tf, w.lexeme_count, w.average, w.k1, w.b) as value,
+            format('"%s" stands %s times in %s words; %s of %s passages have it', w.lexeme, w.tf, w.lexeme_count, w.df, w.chunks) as detail
+        from word as w
+        union all
+        select a.place, 2, a.chunk_id, 'lexical', f.lexical_rank, f.lexical_score,
+            case
+                when not a.passes then 'lost: the metadata does not contain the filter'
+                when f.lexical_rank is not null then format('place %s by words', f.lexical_rank)
+                when exists (select from word as w where w.chunk_id = a.chunk_id) then format('not among the first %s by words', greatest(depth, k))
+                else 'none of the query''s words'
+            end
+        from asked as a
+        left join found as f on f.chunk_id = a.chunk_id
+        union all
+        select a.place, 3, a.chunk_id, 'dense', f.dense_rank, f.dense_distance,
+            case
+                when not a.passes then 'lost: the metadata does not contain the filter'
+                when f.dense_rank is not null then format('place %s by meaning; %s', f.dense_rank, f.dense_plan)
+                when exists (select from found as g where g.dense_rank is not null) then
+                    format('not among the first %s by meaning', greatest(depth, k))
+                else 'no query vector, or no vectors: words alone were searched'
+            end
+        from asked as a
+        left join found as f on f.chunk_id = a.chunk_id
+        union all
+        select a.place, 4, a.chunk_id, 'fusion', f.place, f.score,
+            case
+                when f.place <= explain_search.k then format('kept at place %s', f.place)
+                when f.place is not null then format('lost: place %s, and k is %s', f.place, explain_search.k)
+                else 'lost: no arm had it'
+            end
+        from asked as a
+        left join found as f on f.chunk_id = a.chunk_id
+    )
+
+    select r.chunk_id, r.stage, r.rank, r.value, r.detail
+    from reason as r
+    order by r.place, r.step, r.value desc, r.detail;
+end
+$$;
+
+comment on function pgrag.explain_search(text, bigint [], int, text [], halfvec, jsonb, int, int, jsonb, text, boolean) is
+'Says why chunks are at their places in a search, or at which stage they were lost.
+chunk_ids: those asked about; one that the caller may not see gives no row, like one that isn''t there. The other arguments as in pgrag.search.
+Rows per chunk, in the order asked: `word` for each word of the query in it, with what it gave (value: BM25); `lexical` and `dense` with the place and score or distance in that arm; `fusion` with the final place and score. rank from 1; NULL where the stage did not have it. Errors: as in pgrag.search.';

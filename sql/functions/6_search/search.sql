@@ -1,0 +1,47 @@
+-- Finds the chunks that answer a query best: words and meaning, fused, under row-level security.
+create or replace function pgrag.search(
+    query text,
+    k int default 10,
+    collections text [] default null,
+    embedding halfvec default null,
+    filter jsonb default '{}',
+    depth int default 100,
+    rrf_k int default 60,
+    weights jsonb default '{"lexical": 1, "dense": 1}',
+    space text default null,
+    exact boolean default false
+) returns table (
+    chunk_id bigint,
+    document_id bigint,
+    uri text,
+    title text,
+    heading_path text [],
+    content text,
+    score float8,
+    lexical_rank int,
+    lexical_score float8,
+    dense_rank int,
+    dense_distance float8,
+    dense_plan text
+)
+language plpgsql stable parallel restricted security invoker
+set search_path from current
+as $$
+begin
+    perform pgrag._check_range('k', k, 1, 1000);
+    return query
+    select f.chunk_id, c.document_id, d.uri, d.title, c.heading_path, c.content, f.score,
+        f.lexical_rank, f.lexical_score, f.dense_rank, f.dense_distance, f.dense_plan
+    from pgrag._fuse(query, collections, embedding, filter, greatest(depth, k), rrf_k, weights, space, exact) as f
+    inner join pgrag._visible_collections(collections) as v on true
+    inner join pgrag.chunk as c on c.collection_id = v.collection_id and c.chunk_id = f.chunk_id
+    inner join pgrag.document as d on d.collection_id = c.collection_id and d.document_id = c.document_id
+    where f.place <= k
+    order by f.place;
+end
+$$;
+
+comment on function pgrag.search(text, int, text [], halfvec, jsonb, int, int, jsonb, text, boolean) is
+'Finds the chunks that answer a query best: words and meaning, fused, under row-level security, in one snapshot.
+query: as in pgrag.search_lexical. k: 1 to 1,000. collections: names; NULL: all the caller may see. embedding: the query''s vector by the space''s model; NULL: made in SQL where the space is static, else the search is lexical. filter: JSON object that a document''s metadata must contain. depth: candidates of each arm, 1 to 10,000, at least k. rrf_k: 1 to 1,000,000. weights: of `lexical` and `dense`, 0 leaves an arm out. space: answer from this one. exact: forbid the approximate index.
+At most k rows, best first, ties by chunk_id. score: sum over arms of weight / (rrf_k + rank). Ranks from 1, NULL where an arm did not find the chunk. No caller, no rows; a collection that the caller may not see is as if it did not exist. Errors: RG001, RG005, RG011, RG031.';

@@ -1,0 +1,186 @@
+"""Installing and upgrading: one result whatever the way, however many do it, and refusals that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+from _pgrag import login_dsn
+from psycopg import sql
+
+from pgrag import install
+from pgrag.errors import ConnectionFailed, InstallError
+
+# Everything that a dump of the schema would show, without oids and without what an upgrade can't control.
+CATALOGS = """
+select 'relation', c.relname, c.relkind::text, c.relrowsecurity::text || c.relforcerowsecurity::text,
+    coalesce(obj_description(c.oid, 'pg_class'), ''), pg_get_userbyid(c.relowner), coalesce(c.relacl::text, '')
+from pg_class as c where c.relnamespace = 'pgrag'::regnamespace
+union all
+select 'column', a.attrelid::regclass::text || '.' || a.attname, format_type(a.atttypid, a.atttypmod),
+    a.attnotnull::text || a.attidentity::text || a.attgenerated::text || coalesce(a.attcollation::regcollation::text, ''),
+    coalesce(pg_get_expr(d.adbin, d.adrelid), ''), coalesce(col_description(a.attrelid, a.attnum), ''), a.attnum::text
+from pg_attribute as a
+inner join pg_class as c on c.oid = a.attrelid
+left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
+where c.relnamespace = 'pgrag'::regnamespace and a.attnum > 0 and not a.attisdropped
+union all
+select 'constraint', c.conrelid::regclass::text || '.' || c.conname, pg_get_constraintdef(c.oid), '', '', '', ''
+from pg_constraint as c where c.connamespace = 'pgrag'::regnamespace
+union all
+select 'index', i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid), '', '', '', ''
+from pg_index as i inner join pg_class as c on c.oid = i.indexrelid where c.relnamespace = 'pgrag'::regnamespace
+union all
+select 'function', p.oid::regprocedure::text, pg_get_functiondef(p.oid), coalesce(obj_description(p.oid, 'pg_proc'), ''),
+    pg_get_userbyid(p.proowner), coalesce(p.proacl::text, ''), ''
+from pg_proc as p where p.pronamespace = 'pgrag'::regnamespace
+union all
+select 'trigger', t.tgrelid::regclass::text || '.' || t.tgname, pg_get_triggerdef(t.oid), t.tgenabled::text, '', '', ''
+from pg_trigger as t inner join pg_class as c on c.oid = t.tgrelid
+where c.relnamespace = 'pgrag'::regnamespace and not t.tgisinternal
+union all
+select 'policy', p.polrelid::regclass::text || '.' || p.polname, pg_get_expr(p.polqual, p.polrelid),
+    coalesce(pg_get_expr(p.polwithcheck, p.polrelid), ''), p.polcmd::text,
+    array(select r.rolname from pg_roles as r where r.oid = any(p.polroles) order by 1)::text, ''
+from pg_policy as p inner join pg_class as c on c.oid = p.polrelid where c.relnamespace = 'pgrag'::regnamespace
+order by 1, 2
+"""
+
+
+def catalogs(dsn: str) -> set[tuple[str, ...]]:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("set search_path = pg_catalog")
+        return set(connection.execute(CATALOGS).fetchall())
+
+
+def revise_from(dsn: str, revision: str) -> None:
+    """Put a prepared database where the release of a revision left its tables."""
+    script = Path(install._beside("_alembic", "alembic")) / "versions" / f"{revision}_initial.sql"
+    with psycopg.connect(dsn) as connection:
+        connection.execute("set role pgrag_owner")
+        connection.execute(script.read_text("utf-8").encode())
+        connection.execute("create table pgrag.alembic_version (version_num varchar(32) not null)")
+        connection.execute(
+            "alter table pgrag.alembic_version add constraint alembic_version_pkc primary key (version_num)"
+        )
+        connection.execute("insert into pgrag.alembic_version values (%s)", (revision,))
+
+
+def test_a_fresh_schema_and_an_upgraded_one_are_equal(new_database: Callable[..., str]) -> None:
+    fresh, upgraded = new_database(), new_database()
+    for dsn in (fresh, upgraded):
+        install.init(dsn)
+    revise_from(upgraded, "0001")
+    install.upgrade(fresh)
+    install.upgrade(upgraded)
+    assert catalogs(fresh) ^ catalogs(upgraded) == set()
+
+
+def test_upgrading_twice_changes_nothing(dsn: str) -> None:
+    before = catalogs(dsn)
+    assert install.upgrade(dsn).changed is False
+    assert catalogs(dsn) == before
+
+
+def test_running_the_repeatable_files_again_changes_nothing(dsn: str) -> None:
+    before = catalogs(dsn)
+    with psycopg.connect(dsn) as connection:
+        connection.execute("update pgrag.installation set digest = 'of an earlier release'")
+    assert install.upgrade(dsn).changed is True
+    assert catalogs(dsn) == before
+
+
+def test_an_overload_of_an_earlier_release_is_dropped(dsn: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("set role pgrag_owner")
+        connection.execute(
+            "create function pgrag.search(query text) returns int language sql return 1;"
+            "update pgrag.installation set digest = 'of an earlier release'"
+        )
+    install.upgrade(dsn)
+    with psycopg.connect(dsn) as connection:
+        row = connection.execute(
+            "select count(*) from pg_proc where pronamespace = 'pgrag'::regnamespace and proname = 'search'"
+        ).fetchone()
+    assert row == (1,)
+
+
+def test_twenty_installers_at_once_agree(new_database: Callable[..., str]) -> None:
+    dsn = new_database()
+
+    def install_it(_: int) -> tuple[bool, bool]:
+        return install.init(dsn).changed, install.upgrade(dsn).changed
+
+    with ThreadPoolExecutor(20) as pool:
+        results = list(pool.map(install_it, range(20)))
+    assert (sum(prepared for prepared, _ in results), sum(upgraded for _, upgraded in results)) == (1, 1)
+
+
+def test_a_newer_database_is_refused(dsn: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("update pgrag.alembic_version set version_num = '9999'")
+    with pytest.raises(InstallError, match=r"newer than pgrag .* revision 9999"):
+        install.upgrade(dsn)
+
+
+def test_an_unprepared_database_is_refused(new_database: Callable[..., str]) -> None:
+    with pytest.raises(InstallError, match="isn't prepared") as caught:
+        install.upgrade(new_database())
+    assert caught.value.hint == "As an administrator: pgrag init"
+
+
+def test_a_stranger_may_not_upgrade(dsn: str) -> None:
+    with pytest.raises(InstallError, match="only a member of pgrag_owner"):
+        install.upgrade(login_dsn(dsn, "pgrag_test_nobody"))
+
+
+def test_a_role_that_may_create_roles_installs_without_superuser(
+    roles: None, server_dsn: str, new_database: Callable[..., str]
+) -> None:
+    dsn = new_database()
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        admin.execute("create extension vector")
+        admin.execute("create role pgrag_test_admin login createrole password 'pgrag_test'")
+        name = admin.info.dbname
+        admin.execute(sql.SQL("alter database {} owner to pgrag_test_admin").format(sql.Identifier(name)))
+        existing = [r for (r,) in admin.execute("select rolname from pg_roles where rolname ~ '^pgrag_(owner|reader|app|writer)$'")]
+        for role in existing:
+            admin.execute(sql.SQL("grant {} to pgrag_test_admin with admin option").format(sql.Identifier(role)))
+        try:
+            administrator = login_dsn(dsn, "pgrag_test_admin")
+            assert install.init(administrator).changed is True
+            assert install.upgrade(administrator).changed is True
+        finally:
+            admin.execute(sql.SQL("alter database {} owner to current_user").format(sql.Identifier(name)))
+            admin.execute("drop owned by pgrag_test_admin")
+            admin.execute("drop role pgrag_test_admin")
+
+
+def test_a_role_that_may_not_create_extensions_is_told_who_must(roles: None, new_database: Callable[..., str]) -> None:
+    with pytest.raises(InstallError, match="may not create extensions") as caught:
+        install.init(login_dsn(new_database(), "pgrag_test_nobody"))
+    assert caught.value.hint == "As an administrator: create extension vector"
+
+
+def test_no_server_is_said_with_what_to_do() -> None:
+    with pytest.raises(ConnectionFailed, match="no database answers") as caught:
+        install.init("host=/nowhere/at/all dbname=x user=x")
+    assert caught.value.hint is not None
+    assert "pgrag up" in caught.value.hint
+
+
+def test_an_old_pgvector_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "OLDEST_VECTOR", (99, 0, 0))
+    with pytest.raises(InstallError, match=r"needs pgvector 99.0.0 or newer, this database has \d") as caught:
+        install.init(dsn)
+    assert caught.value.hint is not None
+    assert "alter extension vector update" in caught.value.hint
+
+
+def test_an_old_server_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "OLDEST_SERVER", 99)
+    with pytest.raises(InstallError, match=r"needs PostgreSQL 99 or newer, this server is \d\d"):
+        install.init(dsn)
