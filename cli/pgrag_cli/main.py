@@ -1,0 +1,90 @@
+"""The entry point of ``pgrag``: the list of commands, and where errors become words and exit codes.
+
+Exit 0 is done, 1 refused or failed, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from pgrag._version import __version__
+from pgrag.errors import PgragError
+from pgrag_cli._database import redact
+from pgrag_cli.compact import compact
+from pgrag_cli.create_collection import create_collection
+from pgrag_cli.down import down
+from pgrag_cli.ingest import ingest
+from pgrag_cli.init import init
+from pgrag_cli.member import add_member, remove_member
+from pgrag_cli.pack import pack
+from pgrag_cli.psql import psql
+from pgrag_cli.search import search
+from pgrag_cli.status import status
+from pgrag_cli.up import up
+from pgrag_cli.upgrade import upgrade
+from pgrag_cli.worker import worker
+
+__all__ = ["COMMANDS", "app", "run"]
+
+COMMANDS: list[Callable[..., None]] = [
+    up,
+    down,
+    status,
+    psql,
+    init,
+    upgrade,
+    create_collection,
+    ingest,
+    search,
+    pack,
+    worker,
+    compact,
+    add_member,
+    remove_member,
+]
+
+app = typer.Typer(
+    name="pgrag",
+    help="Search with permissions and citations, inside PostgreSQL.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for command in COMMANDS:
+    app.command(command.__name__.replace("_", "-"))(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pgrag {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Search with permissions and citations, inside PostgreSQL."""
+
+
+def run() -> None:
+    """Run the command line; known errors become ``Error:`` and ``Try:`` on stderr and exit 1."""
+    try:
+        app()
+    except PgragError as error:
+        typer.echo(f"Error: {redact(error.message)}", err=True)
+        if error.hint:
+            typer.echo(f"Try: {redact(error.hint)}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    run()

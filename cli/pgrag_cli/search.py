@@ -1,0 +1,97 @@
+"""``pgrag search``: finds passages for somebody, and shows why each is there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pgrag.client import connect
+from pgrag.types import Explanation, Hit
+from pgrag_cli._caller import As, Collections, check_collections, principals
+from pgrag_cli._database import DatabaseUrl, resolve_dsn
+
+__all__ = ["search"]
+
+_PREVIEW_CHARACTERS = 300
+
+
+def search(
+    query: Annotated[str, typer.Argument(help='Words, "phrases", -exclusions and prefix*.')],
+    as_: As = None,
+    collection: Collections = None,
+    k: Annotated[int, typer.Option("-k", help="Most passages.")] = 10,
+    filter_: Annotated[
+        str, typer.Option("--filter", metavar="JSON", help="What a document's metadata must contain.")
+    ] = "{}",
+    exact: Annotated[bool, typer.Option("--exact", help="Forbid the approximate index.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each word and each arm gave each passage.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a passage.")] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Find the passages that answer a query best, among what somebody may read."""
+    who = principals(as_)
+    condition = _object(filter_)
+    with connect(resolve_dsn(database_url)) as store:
+        caller = store.as_principals(*who)
+        check_collections(caller, collection)
+        hits = caller.search(query, k=k, collections=collection, filter=condition, exact=exact)
+        reasons: dict[int, list[Explanation]] = {}
+        if explain:
+            asked = [hit.chunk_id for hit in hits]
+            for reason in caller.explain(
+                query, asked, k=k, collections=collection, filter=condition, exact=exact
+            ):
+                reasons.setdefault(reason.chunk_id, []).append(reason)
+    if as_json:
+        for hit in hits:
+            row = asdict(hit)
+            if explain:
+                row["explanation"] = [asdict(reason) for reason in reasons.get(hit.chunk_id, [])]
+            typer.echo(json.dumps(row, ensure_ascii=False))
+        return
+    if not hits:
+        typer.echo(f"Nothing that {', '.join(who)} may read matches.", err=True)
+        return
+    _show(hits, reasons)
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise typer.BadParameter(f"not JSON: {error}", param_hint="--filter") from error
+    if not isinstance(value, dict):
+        raise typer.BadParameter("not a JSON object", param_hint="--filter")
+    return value
+
+
+def _show(hits: list[Hit], reasons: dict[int, list[Explanation]]) -> None:
+    table = Table(show_lines=True)
+    for name, style in (("#", "bold"), ("passage", None), ("score", None), ("words", None), ("meaning", None)):
+        table.add_column(name, style=style, justify="left" if name == "passage" else "right")
+    for place, hit in enumerate(hits, 1):
+        source = " › ".join(part for part in (hit.title or hit.uri, *hit.heading_path) if part)
+        passage = Text.assemble((source, "bold"), "\n", (hit.uri, "dim"), "\n", _preview(hit.content))
+        for reason in reasons.get(hit.chunk_id, []):
+            passage.append(f"\n{reason.stage}: {reason.detail}", style="italic")
+        words = "-" if hit.lexical_rank is None else f"#{hit.lexical_rank}\n{hit.lexical_score:.2f}"
+        meaning = "-" if hit.dense_rank is None else f"#{hit.dense_rank}\n{hit.dense_distance:.3f}"
+        table.add_row(str(place), passage, f"{hit.score:.5f}", words, meaning)
+    console = Console()
+    console.print(table)
+    plan = next((hit.dense_plan for hit in hits if hit.dense_plan), None)
+    if plan is not None:
+        Console(stderr=True).print(f"meaning: {plan}", style="dim")
+
+
+def _preview(content: str) -> str:
+    text = " ".join(content.split())
+    return text if len(text) <= _PREVIEW_CHARACTERS else text[: _PREVIEW_CHARACTERS - 1] + "…"

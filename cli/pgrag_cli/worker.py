@@ -1,0 +1,160 @@
+"""``pgrag worker``: embeds what the queue holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import psycopg
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+
+from pgrag.embed import Encoder, SentenceTransformerEncoder, StaticEncoder
+from pgrag.errors import PgragError, translated
+from pgrag.worker import WorkProgress, work
+from pgrag_cli._database import DatabaseUrl, resolve_dsn
+
+__all__ = ["worker"]
+
+
+def worker(
+    space: Annotated[
+        str | None,
+        typer.Option(
+            "--space", metavar="NAME", show_default=False, help="The space; else the model's own name."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            show_default=False,
+            help="A sentence-transformers model, or the folder of a static encoder; else the shipped one.",
+        ),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Stop when nothing is due.")] = False,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Most chunks claimed at once.")] = 256,
+    lease_seconds: Annotated[
+        float, typer.Option("--lease-seconds", min=0.001, help="How long a batch is this worker's.")
+    ] = 300.0,
+    idle_seconds: Annotated[
+        float, typer.Option("--idle-seconds", min=0.0, help="How long to wait when nothing is due.")
+    ] = 5.0,
+    heartbeat: Annotated[
+        Path | None,
+        typer.Option(
+            "--heartbeat",
+            metavar="FILE",
+            show_default=False,
+            help="Touched after every batch and every look at the queue, for a health check.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the counts as one JSON object at the end.")
+    ] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Embed what the queue holds, and merge the index in the quiet, until SIGTERM or Ctrl-C.
+
+    What was claimed is finished first; a second signal ends it at once. Any number of workers may run.
+    """
+    encoder = _encoder(model, space)
+    with ExitStack() as stack:
+        wait = stack.enter_context(_stop_signals())
+        with translated():
+            connection = stack.enter_context(psycopg.connect(resolve_dsn(database_url), autocommit=True))
+        show = _progress(stack)
+
+        def on_progress(progress: WorkProgress) -> None:
+            if heartbeat is not None:
+                heartbeat.touch()
+            show(progress)
+
+        done = work(
+            connection,
+            encoder,
+            space=space or encoder.name,
+            wait=wait,
+            once=once,
+            batch=batch,
+            lease=timedelta(seconds=lease_seconds),
+            idle_seconds=idle_seconds,
+            on_progress=on_progress,
+            on_failure=lambda chunk_id, reason: typer.echo(f"chunk {chunk_id}: {reason}", err=True),
+        )
+    typer.echo(json.dumps(asdict(done)) if as_json else _words(done))
+    if once and done.failed:
+        raise typer.Exit(1)
+
+
+def _encoder(model: str | None, space: str | None) -> Encoder:
+    if model is None:
+        encoder = StaticEncoder.shipped()
+        if space is not None and space != encoder.name:
+            raise PgragError(
+                f'space "{space}" is not that of the shipped encoder, which is "{encoder.name}"',
+                "Name the model of the space: --model MODEL",
+            )
+        return encoder
+    folder = Path(model)
+    if (folder / "tokens.npz").is_file():
+        return StaticEncoder(folder)
+    return SentenceTransformerEncoder(model, name=space)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[Callable[[float], bool]]:
+    """Yield a wait that ends, and returns True from then on, when SIGTERM or SIGINT comes."""
+    read, write = os.pipe()
+
+    def ask(number: int, _frame: FrameType | None) -> None:
+        os.write(write, b".")
+        signal.signal(number, before[signal.Signals(number)])
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield lambda seconds: bool(select.select([read], [], [], seconds)[0])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(read)
+        os.close(write)
+
+
+def _progress(stack: ExitStack) -> Callable[[WorkProgress], None]:
+    """Show the counts on stderr: as they grow on a terminal, else a line when the queue has been emptied."""
+    console = Console(stderr=True)
+    said = WorkProgress()
+    if console.is_terminal:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TaskProgressColumn(show_speed=True))
+        bar = stack.enter_context(Progress(*columns, console=console, transient=True))
+        task = bar.add_task(_words(said), total=None)
+        return lambda progress: bar.update(task, completed=progress.stored, description=_words(progress))
+    last = said
+
+    def say(progress: WorkProgress) -> None:
+        nonlocal said, last
+        if progress == last and progress != said:
+            typer.echo(_words(progress), err=True)
+            said = progress
+        last = progress
+
+    return say
+
+
+def _words(progress: WorkProgress) -> str:
+    return (
+        f"{progress.stored:,} vectors stored, {progress.failed:,} attempts failed,"
+        f" {progress.passed_over:,} chunks had changed"
+    )
