@@ -1,0 +1,432 @@
+"""The door for Python: connect, say for whom, search; every call is one transaction as that caller.
+
+Searching and packing happen in SQL under row-level security; this module hands arguments over and maps rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+from pgvector import HalfVector
+from pgvector.psycopg import register_vector, register_vector_async
+from psycopg.types.json import Jsonb
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+
+from pgrag.errors import ConnectionFailed, translated
+from pgrag.pack import Context, context_from_rows
+from pgrag.types import Collection, Embedding, Explanation, Hit, QueryEncoder
+
+__all__ = ["AsyncCaller", "AsyncStore", "Caller", "Store", "connect", "connect_async"]
+
+_ROLE = "set local role pgrag_app"
+_ACT_AS = "select pgrag.act_as(variadic %s::text[])"
+_SEARCH = "select * from pgrag.search(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_PACK = "select * from pgrag.pack_context(%s, %s, %s, %s, %s, %s, %s, %s)"
+_EXPLAIN = "select * from pgrag.explain_search(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_COLLECTIONS = "select * from pgrag.collections()"
+
+_CONNECT_SECONDS = 10.0
+
+_Row = tuple[Any, ...]
+_Call = tuple[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """Builds the calls that the sync and the async caller make; the one place that knows their arguments."""
+
+    encoder: QueryEncoder | None
+
+    def search(
+        self,
+        query: str,
+        k: int,
+        collections: Sequence[str] | None,
+        embedding: Embedding | None,
+        filter: dict[str, Any] | None,  # noqa: A002 - the name of the argument in SQL
+        depth: int,
+        rrf_k: int,
+        weights: dict[str, float] | None,
+        space: str | None,
+        exact: bool,
+    ) -> _Call:
+        vector, space = self._vector(query, embedding, space)
+        arguments = (
+            query,
+            k,
+            None if collections is None else list(collections),
+            vector,
+            Jsonb(filter or {}),
+            depth,
+            rrf_k,
+            Jsonb({"lexical": 1, "dense": 1} if weights is None else weights),
+            space,
+            exact,
+        )
+        return _SEARCH, arguments
+
+    def explain(self, chunk_ids: Sequence[int], search: _Call) -> _Call:
+        query, *rest = search[1]
+        return _EXPLAIN, (query, list(chunk_ids), *rest)
+
+    def pack(
+        self,
+        query: str,
+        budget_tokens: int,
+        k: int,
+        collections: Sequence[str] | None,
+        embedding: Embedding | None,
+        filter: dict[str, Any] | None,  # noqa: A002 - the name of the argument in SQL
+        space: str | None,
+        exact: bool,
+    ) -> _Call:
+        vector, space = self._vector(query, embedding, space)
+        arguments = (
+            query,
+            budget_tokens,
+            k,
+            None if collections is None else list(collections),
+            vector,
+            Jsonb(filter or {}),
+            space,
+            exact,
+        )
+        return _PACK, arguments
+
+    def _vector(
+        self, query: str, embedding: Embedding | None, space: str | None
+    ) -> tuple[HalfVector | None, str | None]:
+        if embedding is None and self.encoder is not None:
+            return HalfVector(self.encoder.encode_queries([query])[0]), space or self.encoder.name
+        return None if embedding is None else HalfVector(embedding), space
+
+
+def _hit(row: _Row) -> Hit:
+    chunk_id, document_id, uri, title, heading_path, *rest = row
+    return Hit(chunk_id, document_id, uri, title, tuple(heading_path), *rest)
+
+
+class Store:
+    """A database with pgrag, and a pool of connections to it; safe to share between threads."""
+
+    def __init__(self, pool: ConnectionPool, encoder: QueryEncoder | None = None) -> None:
+        self._pool = pool
+        self._calls = _Calls(encoder)
+
+    def as_principals(self, *principals: str) -> Caller:
+        """Return the view of somebody; ``public`` is always among the principals.
+
+        Args:
+            principals: ``user:NAME`` and ``group:NAME``, as many as the caller is; none: what everybody may see.
+        """
+        return Caller(self._pool, self._calls, principals)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Caller:
+    """What somebody may find; every call is one transaction in which the application acts for them."""
+
+    def __init__(self, pool: ConnectionPool, calls: _Calls, principals: Sequence[str]) -> None:
+        self._pool = pool
+        self._calls = calls
+        self.principals = tuple(principals)
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        collections: Sequence[str] | None = None,
+        embedding: Embedding | None = None,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
+        depth: int = 100,
+        rrf_k: int = 60,
+        weights: dict[str, float] | None = None,
+        space: str | None = None,
+        exact: bool = False,
+    ) -> list[Hit]:
+        """Find the chunks that answer a query best: ``pgrag.search``, with its names, units and defaults.
+
+        Args:
+            query: Words, ``"phrases"``, ``-exclusions`` and ``prefix*``.
+            k: Most hits, 1 to 1,000.
+            collections: Names; None is all that the caller may see.
+            embedding: The query's vector by the space's model; None is made by the store's encoder where it has
+                one, else in SQL where the space is static, else the search is lexical.
+            filter: What a document's metadata must contain.
+            depth: Candidates of each arm, 1 to 10,000.
+            rrf_k: The constant of reciprocal rank fusion.
+            weights: Of the arms ``lexical`` and ``dense``; 0 leaves one out.
+            space: Answer from this embedding space.
+            exact: Forbid the approximate index.
+
+        Returns:
+            At most ``k`` hits, best first.
+
+        Raises:
+            Refused: an argument is out of its range.
+            DatabaseError: the role may not act for others, or the database failed.
+        """
+        call = self._calls.search(
+            query, k, collections, embedding, filter, depth, rrf_k, weights, space, exact
+        )
+        return [_hit(row) for row in self._rows(*call)]
+
+    def explain(
+        self,
+        query: str,
+        chunk_ids: Sequence[int],
+        *,
+        k: int = 10,
+        collections: Sequence[str] | None = None,
+        embedding: Embedding | None = None,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
+        depth: int = 100,
+        rrf_k: int = 60,
+        weights: dict[str, float] | None = None,
+        space: str | None = None,
+        exact: bool = False,
+    ) -> list[Explanation]:
+        """Say why chunks are at their places in a search, or at which stage they were lost.
+
+        Args:
+            query: As in :meth:`search`, like the rest.
+            chunk_ids: The chunks asked about; one that the caller may not see is as if it weren't there.
+            k: Most hits of the search.
+            collections: Names; None is all that the caller may see.
+            embedding: The query's vector.
+            filter: What a document's metadata must contain.
+            depth: Candidates of each arm.
+            rrf_k: The constant of reciprocal rank fusion.
+            weights: Of the arms.
+            space: Answer from this embedding space.
+            exact: Forbid the approximate index.
+
+        Returns:
+            The reasons, chunk by chunk as asked, in the order of the stages.
+        """
+        call = self._calls.search(
+            query, k, collections, embedding, filter, depth, rrf_k, weights, space, exact
+        )
+        return [Explanation(*row) for row in self._rows(*self._calls.explain(chunk_ids, call))]
+
+    def pack(
+        self,
+        query: str,
+        *,
+        budget_tokens: int = 2000,
+        k: int = 20,
+        collections: Sequence[str] | None = None,
+        embedding: Embedding | None = None,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
+        space: str | None = None,
+        exact: bool = False,
+    ) -> Context:
+        """Pack the best passages for a query into a token budget: ``pgrag.pack_context``.
+
+        Args:
+            query: As in :meth:`search`.
+            budget_tokens: Most tokens, fences and sources included.
+            k: Most candidates.
+            collections: As in :meth:`search`, like the rest.
+            embedding: The query's vector.
+            filter: What a document's metadata must contain.
+            space: Answer from this embedding space.
+            exact: Forbid the approximate index.
+
+        Returns:
+            The context: passages in the order of the text, what was left out and why.
+
+        Raises:
+            Refused: an argument is out of its range.
+        """
+        call = self._calls.pack(query, budget_tokens, k, collections, embedding, filter, space, exact)
+        return context_from_rows(query, budget_tokens, self._rows(*call))
+
+    def collections(self) -> list[Collection]:
+        """List the collections in which the caller may see something, by name."""
+        return [Collection(*row) for row in self._rows(_COLLECTIONS, ())]
+
+    def _rows(self, query: str, arguments: Sequence[Any]) -> list[_Row]:
+        with self._transaction() as connection:
+            return connection.execute(query, arguments or None).fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[psycopg.Connection[_Row]]:
+        try:
+            with translated(), self._pool.connection() as connection, connection.transaction():
+                connection.execute(_ROLE)
+                connection.execute(_ACT_AS, (list(self.principals),))
+                yield connection
+        except PoolTimeout as error:
+            raise _no_connection(error) from error
+
+
+class AsyncStore:
+    """A database with pgrag, and a pool of connections to it, for asyncio."""
+
+    def __init__(self, pool: AsyncConnectionPool, encoder: QueryEncoder | None = None) -> None:
+        self._pool = pool
+        self._calls = _Calls(encoder)
+
+    def as_principals(self, *principals: str) -> AsyncCaller:
+        """Return the view of somebody, as :meth:`Store.as_principals`."""
+        return AsyncCaller(self._pool, self._calls, principals)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._pool.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncCaller:
+    """What somebody may find, for asyncio; the methods of :class:`Caller`."""
+
+    def __init__(self, pool: AsyncConnectionPool, calls: _Calls, principals: Sequence[str]) -> None:
+        self._pool = pool
+        self._calls = calls
+        self.principals = tuple(principals)
+
+    async def search(
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        collections: Sequence[str] | None = None,
+        embedding: Embedding | None = None,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
+        depth: int = 100,
+        rrf_k: int = 60,
+        weights: dict[str, float] | None = None,
+        space: str | None = None,
+        exact: bool = False,
+    ) -> list[Hit]:
+        """Find the chunks that answer a query best, as :meth:`Caller.search`."""
+        call = self._calls.search(
+            query, k, collections, embedding, filter, depth, rrf_k, weights, space, exact
+        )
+        return [_hit(row) for row in await self._rows(*call)]
+
+    async def explain(
+        self,
+        query: str,
+        chunk_ids: Sequence[int],
+        *,
+        k: int = 10,
+        collections: Sequence[str] | None = None,
+        embedding: Embedding | None = None,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
+        depth: int = 100,
+        rrf_k: int = 60,
+        weights: dict[str, float] | None = None,
+        space: str | None = None,
+        exact: bool = False,
+    ) -> list[Explanation]:
+        """Say why chunks are at their places, or where they were lost, as :meth:`Caller.explain`."""
+        call = self._calls.search(
+            query, k, collections, embedding, filter, depth, rrf_k, weights, space, exact
+        )
+        return [Explanation(*row) for row in await self._rows(*self._calls.explain(chunk_ids, call))]
+
+    async def pack(
+        self,
+        query: str,
+        *,
+        budget_tokens: int = 2000,
+        k: int = 20,
+        collections: Sequence[str] | None = None,
+        embedding: Embedding | None = None,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
+        space: str | None = None,
+        exact: bool = False,
+    ) -> Context:
+        """Pack the best passages for a query into a token budget, as :meth:`Caller.pack`."""
+        call = self._calls.pack(query, budget_tokens, k, collections, embedding, filter, space, exact)
+        return context_from_rows(query, budget_tokens, await self._rows(*call))
+
+    async def collections(self) -> list[Collection]:
+        """List the collections in which the caller may see something, by name."""
+        return [Collection(*row) for row in await self._rows(_COLLECTIONS, ())]
+
+    async def _rows(self, query: str, arguments: Sequence[Any]) -> list[_Row]:
+        async with self._transaction() as connection:
+            return await (await connection.execute(query, arguments or None)).fetchall()
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[psycopg.AsyncConnection[_Row]]:
+        try:
+            with translated():
+                async with self._pool.connection() as connection, connection.transaction():
+                    await connection.execute(_ROLE)
+                    await connection.execute(_ACT_AS, (list(self.principals),))
+                    yield connection
+        except PoolTimeout as error:
+            raise _no_connection(error) from error
+
+
+def connect(dsn: str, *, encoder: QueryEncoder | None = None, connections: int = 4) -> Store:
+    """Connect to a database with pgrag.
+
+    Args:
+        dsn: Connection string of a member of ``pgrag_app``, or of an administrator who may become one.
+        encoder: Embeds queries outside the database; None: the space's static encoder, in SQL.
+        connections: Most connections at once.
+
+    Raises:
+        ConnectionFailed: no database answers.
+    """
+    with translated(), psycopg.connect(dsn) as connection:
+        _configure(connection)  # a pool would hide why it can't connect, and go on trying
+    pool = ConnectionPool(
+        dsn, min_size=1, max_size=connections, configure=_configure, timeout=_CONNECT_SECONDS, open=True
+    )
+    return Store(pool, encoder)
+
+
+async def connect_async(dsn: str, *, encoder: QueryEncoder | None = None, connections: int = 4) -> AsyncStore:
+    """Connect to a database with pgrag, for asyncio; arguments and errors as :func:`connect`."""
+    with translated():
+        async with await psycopg.AsyncConnection.connect(dsn) as connection:
+            await _configure_async(connection)
+    pool = AsyncConnectionPool(
+        dsn, min_size=1, max_size=connections, configure=_configure_async, timeout=_CONNECT_SECONDS, open=False
+    )
+    await pool.open()
+    return AsyncStore(pool, encoder)
+
+
+def _configure(connection: psycopg.Connection[Any]) -> None:
+    register_vector(connection)
+    connection.commit()
+
+
+async def _configure_async(connection: psycopg.AsyncConnection[Any]) -> None:
+    await register_vector_async(connection)
+    await connection.commit()
+
+
+def _no_connection(error: Exception) -> ConnectionFailed:
+    return ConnectionFailed(f"no connection became free: {error}", "Raise `connections`, or look at the server.")

@@ -1,0 +1,76 @@
+"""Serves the stage ``embed``: makes embedding spaces in the database and loads what a static one is encoded from."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from pgvector import HalfVector
+from pgvector.psycopg import register_vector
+
+from pgrag.errors import translated
+from pgrag.worker import drain
+
+if TYPE_CHECKING:
+    from pgrag.embed import StaticEncoder
+
+__all__ = ["embed_static", "load_static_space"]
+
+_BATCH = 2000
+
+
+def load_static_space(dsn: str, encoder: StaticEncoder) -> bool:
+    """Make the space of a static encoder and load its token vectors, so that SQL can embed queries.
+
+    The space becomes the default of collections made from then on.
+
+    Args:
+        dsn: Connection string of a member of ``pgrag_owner``.
+        encoder: The encoder; its name is the space's.
+
+    Returns:
+        False where the space was there already.
+
+    Raises:
+        DatabaseError: the database refuses, or can't be reached.
+    """
+    with translated(), psycopg.connect(dsn) as connection:
+        register_vector(connection)
+        connection.execute("set local role pgrag_owner")
+        connection.execute("select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pgrag.upgrade', 0))")
+        found = connection.execute("select pgrag.has_space(%s)", (encoder.name,)).fetchone()
+        if found == (True,):
+            return False
+        connection.execute(
+            "select pgrag.create_space(%s, %s, %s, kind => 'static', passport => %s)",
+            (encoder.name, encoder.passport["model"], encoder.dimension, json.dumps(encoder.passport)),
+        )
+        rows = encoder.token_rows()
+        while batch := list(itertools.islice(rows, _BATCH)):
+            tokens, ids, vectors = zip(*batch, strict=True)
+            halves = [HalfVector(vector) for vector in vectors]
+            connection.execute(
+                "select pgrag.load_encoder_tokens(%s, %s, %s, %b)", (encoder.name, list(tokens), list(ids), halves)
+            )
+        connection.execute("select pgrag.open_space(%s)", (encoder.name,))
+    return True
+
+
+def embed_static(connection: psycopg.Connection[Any], collection: str, encoder: StaticEncoder) -> int:
+    """Embed, here and fast, what the space of a static encoder lacks of a collection.
+
+    Args:
+        connection: In autocommit mode, of a member of ``pgrag_writer`` or ``pgrag_owner``.
+        collection: Its name; other spaces of it are left to the workers.
+        encoder: The encoder; its name is the space's.
+
+    Returns:
+        Vectors written.
+    """
+    with translated():
+        rows = connection.execute("select space, pending from pgrag.space_backlog(%s)", (collection,)).fetchall()
+    if not any(space == encoder.name and pending for space, pending in rows):
+        return 0
+    return drain(connection, encoder, space=encoder.name)

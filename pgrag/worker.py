@@ -1,0 +1,254 @@
+"""Serves the stage ``embed``: fills a space with the vectors that it lacks, any number of workers at once.
+
+A chunk is leased, not locked: the model runs between two short transactions, and what a dead worker had is
+free again when its lease is over. What the vector of a text is, is left to the encoder.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Protocol
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from psycopg.pq import TransactionStatus
+
+from pgrag.errors import DatabaseError, PgragError, translated
+
+__all__ = ["DocumentEncoder", "EncoderError", "WorkProgress", "drain", "work"]
+
+LEASE = timedelta(minutes=5)
+
+_CLAIM = "select * from pgrag.claim_chunks(%s, %s, %s)"
+_STORE = "select pgrag.store_vectors(%s, %s, %s, %s)"
+_FAIL = "select pgrag.fail_chunk(%s, %s, %s)"
+_COMPACT = "select pgrag.compact(%s)"
+_COMPACT_RUNS = 100_000
+_COMPACT_SECONDS = 300.0
+# So many chunks of a batch failed alone and none succeeded: it is the encoder, not the texts.
+_HOPELESS = 8
+# A vector was refused, which is no reason to give up its neighbours: pgvector's data exceptions, and ours.
+_ABOUT_VECTORS = ("22", "RG031")
+_ATTEMPTS = 3
+
+
+class EncoderError(PgragError):
+    """The encoder fails for every text: it is broken, or it isn't the one of the space."""
+
+
+class DocumentEncoder(Protocol):
+    """What a worker needs of an encoder; every ``pgrag.embed.Encoder`` is one."""
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one vector a text, shape (n, dimension); a row of zeros where a text has none."""
+
+
+@dataclass(frozen=True)
+class WorkProgress:
+    """What a worker did so far.
+
+    Attributes:
+        stored: Vectors written.
+        failed: Attempts that failed; their chunks wait for another, or were given up, see ``pgrag.failure``.
+        passed_over: Chunks whose text changed, or that were deleted, while they were encoded.
+    """
+
+    stored: int = 0
+    failed: int = 0
+    passed_over: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    chunk_id: int
+    hash: bytes
+    text: str
+
+
+def drain(
+    connection: psycopg.Connection[Any],
+    encoder: DocumentEncoder,
+    *,
+    space: str,
+    batch: int = 256,
+    lease: timedelta = LEASE,
+    on_progress: Callable[[WorkProgress], None] | None = None,
+    on_failure: Callable[[int, str], None] | None = None,
+) -> int:
+    """Embed what a space lacks, until nothing is due that no other worker has.
+
+    Args:
+        connection: Of a member of ``pgrag_writer``, in no transaction.
+        encoder: Makes the vectors of this space.
+        space: The space's name.
+        batch: Most chunks claimed at once, at least 1.
+        lease: How long a batch is this worker's; longer than the encoder takes for one.
+        on_progress: Called after each batch.
+        on_failure: Called with the chunk_id and the reason of each attempt that failed.
+
+    Returns:
+        How many vectors were written.
+
+    Raises:
+        Refused: there is no such space.
+        EncoderError: nothing of a batch could be embedded.
+        DatabaseError: the database can't be reached any more.
+    """
+    run = _Run(connection, encoder, space, on_failure)
+    while run.embed_some(batch, lease):
+        if on_progress is not None:
+            on_progress(run.progress)
+    return run.progress.stored
+
+
+def work(
+    connection: psycopg.Connection[Any],
+    encoder: DocumentEncoder,
+    *,
+    space: str,
+    wait: Callable[[float], bool],
+    once: bool = False,
+    batch: int = 256,
+    lease: timedelta = LEASE,
+    idle_seconds: float = 5.0,
+    on_progress: Callable[[WorkProgress], None] | None = None,
+    on_failure: Callable[[int, str], None] | None = None,
+) -> WorkProgress:
+    """Embed what comes, and merge the posting log in the quiet, until told to stop.
+
+    Args:
+        connection: As of ``drain``.
+        encoder: As of ``drain``.
+        space: As of ``drain``.
+        wait: Waits so many seconds, 0 for not at all, and returns True as soon as it is time to stop. It is
+            asked between batches: what was claimed is finished first.
+        once: Stop when nothing is due and the log is merged.
+        batch: As of ``drain``.
+        lease: As of ``drain``.
+        idle_seconds: How long to wait when nothing is due.
+        on_progress: Called after each batch, and after each look at the queue that found nothing.
+        on_failure: As of ``drain``.
+
+    Returns:
+        What was done.
+
+    Raises:
+        PgragError: as of ``drain``.
+    """
+    run = _Run(connection, encoder, space, on_failure)
+    compact_at = time.monotonic()
+    while not wait(0):
+        found = run.embed_some(batch, lease)
+        if on_progress is not None:
+            on_progress(run.progress)
+        if found:
+            continue
+        if time.monotonic() >= compact_at:
+            if run.compact() == 0:
+                compact_at = time.monotonic() + _COMPACT_SECONDS
+        elif once or wait(idle_seconds):
+            break
+    return run.progress
+
+
+class _Run:
+    """One worker's dealings with one space."""
+
+    def __init__(
+        self,
+        connection: psycopg.Connection[Any],
+        encoder: DocumentEncoder,
+        space: str,
+        on_failure: Callable[[int, str], None] | None,
+    ) -> None:
+        if connection.info.transaction_status is not TransactionStatus.IDLE:
+            raise PgragError(
+                "the worker's connection is in a transaction, and no model may run inside one",
+                "Commit first.",
+            )
+        self.progress = WorkProgress()
+        self._connection = connection
+        self._encoder = encoder
+        self._space = space
+        self._on_failure = on_failure
+        self._hopeless = 0
+
+    def embed_some(self, batch: int, lease: timedelta) -> bool:
+        """Claim a batch and embed it; False where nothing was due."""
+        chunks = [_Chunk(*row) for row in self._call(_CLAIM, self._space, batch, lease)]
+        self._hopeless = _HOPELESS
+        if chunks:
+            self._embed(chunks)
+        return bool(chunks)
+
+    def compact(self) -> int:
+        """Merge a part of the posting log; returns how many terms are left, 0 too where another is at it."""
+        return int(self._call(_COMPACT, _COMPACT_RUNS)[0][0])
+
+    def _embed(self, chunks: Sequence[_Chunk]) -> None:
+        """Encode and store; where that fails, halve, until those that are to blame stand alone."""
+        try:
+            vectors = np.asarray(self._encoder.encode_documents([chunk.text for chunk in chunks]), np.float32)
+            if vectors.ndim != 2 or len(vectors) != len(chunks):
+                raise ValueError(f"{len(chunks)} texts gave vectors of shape {vectors.shape}")
+            self._store(chunks, vectors)
+        except Exception as error:  # a model may raise anything
+            if isinstance(error, DatabaseError) and not (error.code or "").startswith(_ABOUT_VECTORS):
+                raise
+            if isinstance(error, EncoderError):
+                raise
+            if len(chunks) > 1:
+                middle = len(chunks) // 2
+                self._embed(chunks[:middle])
+                self._embed(chunks[middle:])
+                return
+            reason = error.message if isinstance(error, PgragError) else f"{type(error).__name__}: {error}"
+            self._fail(chunks[0], reason)
+            self._hopeless -= 1
+            if self._hopeless == 0:
+                raise EncoderError(
+                    f"{_HOPELESS} chunks failed one by one and none succeeded; the last: {reason}",
+                    f"See whether the model works and is of space {self._space}; the chunks stay queued.",
+                ) from error
+
+    def _store(self, chunks: Sequence[_Chunk], vectors: NDArray[np.float32]) -> None:
+        sound = [bool(row.all()) for row in np.isfinite(vectors)]
+        directed = [bool(row.any()) for row in vectors]
+        good = [number for number in range(len(chunks)) if sound[number] and directed[number]]
+        if good:
+            ids = [chunks[number].chunk_id for number in good]
+            hashes = [chunks[number].hash for number in good]
+            texts = ["[" + ",".join(map(repr, vectors[number].tolist())) + "]" for number in good]
+            stored = int(self._call(_STORE, self._space, ids, hashes, texts)[0][0])
+            self.progress = replace(
+                self.progress,
+                stored=self.progress.stored + stored,
+                passed_over=self.progress.passed_over + len(good) - stored,
+            )
+            self._hopeless = -1  # the encoder works
+        for number, chunk in enumerate(chunks):
+            if not sound[number]:
+                self._fail(chunk, "its vector is not finite")
+            elif not directed[number]:
+                self._fail(chunk, "it has no word that the model knows")
+
+    def _fail(self, chunk: _Chunk, reason: str) -> None:
+        self._call(_FAIL, self._space, chunk.chunk_id, reason)
+        self.progress = replace(self.progress, failed=self.progress.failed + 1)
+        if self._on_failure is not None:
+            self._on_failure(chunk.chunk_id, reason)
+
+    def _call(self, query: str, *arguments: object) -> list[tuple[Any, ...]]:
+        """Run one function in a transaction of its own; one that met another writer is run again."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                with translated(), self._connection.transaction(), self._connection.cursor() as cursor:
+                    return cursor.execute(query, arguments).fetchall()
+            except DatabaseError as error:
+                if not (error.code or "").startswith("40") or attempt == _ATTEMPTS:
+                    raise
+        raise AssertionError("unreachable")
