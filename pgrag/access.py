@@ -167,7 +167,9 @@ def remove_members(connection: psycopg.Connection[Any], group: str, members: Seq
         for member in members:
             row = connection.execute("select pgrag.remove_member(%s, %s)", [group, member]).fetchone()
             if row != (True,):
-                raise PgragError(f'"{member}" is not in "{group}"', "Nobody was taken out; look at the names.")
+                raise PgragError(
+                    f'"{member}" is not in "{group}"', "Nobody was taken out; look at the names."
+                )
 
 
 def _wrong(path: Path, where: str, problem: str) -> PgragError:

@@ -119,7 +119,10 @@ def verify_citations(answer: str, context: Context) -> Verification:
         _Source.of(passage) for passage in sorted(context.passages, key=lambda p: int(p.passage_id[1:]))
     ]
     weights = _Weights(sources)
-    return Verification(tuple(_judge(statement, sources, weights) for statement in _statements(answer)))
+    known = frozenset(source.passage.passage_id for source in sources)
+    return Verification(
+        tuple(_judge(statement, sources, weights) for statement in _statements(answer, known))
+    )
 
 
 _VERDICTS: tuple[Verdict, ...] = (
@@ -464,8 +467,10 @@ _SOURCES = r"(?:sources?|passages?|documents?|context|excerpts?|texts?|informati
 _REFUSAL = re.compile(
     rf"""(?:
         \b(?:the|these|those|none\ of\ the|provided|given|your|my)\ (?:\w+\ )?{_SOURCES}\ (?:\w+\ )?
-            (?:do\ not|don['’]t|does\ not|doesn['’]t|(?:say|says|have|has)\ nothing|(?:contain|give)s?\ no)\b
-        |\bnone\ of\ the\ (?:\w+\ )?{_SOURCES}\b
+            (?:(?:do\ not|don['’]t|does\ not|doesn['’]t)\ (?:\w+ly\ )?(?:say|mention|contain|state|specify|cover
+                |answer|give|include|provide|address|describe|explain|tell|name|list|discuss|indicate)
+            |(?:say|says|have|has)\ nothing|(?:contain|give)s?\ no\ (?:information|answer|mention))\b
+        |\bnone\ of\ the\ (?:\w+\ )?{_SOURCES}\ (?:say|mention|contain|state|specify|cover|answer|explain)s?\b
         |\bi\ (?:can\ ?not|can['’]t|could\ not|couldn['’]t|do\ not|don['’]t|am\ unable\ to|am\ not\ able\ to)
             \ (?:find|know|answer|tell|say|have)\b
         |\b(?:is|are|was|were)\ not\ (?:mentioned|stated|specified|said|covered|given|answered)
@@ -491,7 +496,8 @@ class _Statement:
     bare: str
 
 
-def _statements(answer: str) -> Iterator[_Statement]:
+def _statements(answer: str, known: frozenset[str]) -> Iterator[_Statement]:
+    """Find what an answer claims, and whatever else cites an id that isn't among the known ones."""
     inherited: tuple[str, ...] = ()
     previous: str = ""
     blocks = list(_blocks(answer))
@@ -510,7 +516,8 @@ def _statements(answer: str) -> Iterator[_Statement]:
                 inherited = statement.cited or inherited
                 if not _exact_or_known(statement):
                     continue
-            if statement.cited or _states_something(statement.bare, is_heading=block.kind == "heading"):
+            is_bare_heading = block.kind == "heading" and not statement.cited
+            if _states_something(statement.bare, is_heading=is_bare_heading) or set(statement.cited) - known:
                 yield statement
 
 
@@ -688,8 +695,7 @@ def _judge(statement: _Statement, sources: Sequence[_Source], weights: _Weights)
         verdict = "fabricated"
     elif not statement.cited:
         verdict = "uncited"
-    elif not claim.terms.all or cited_and_supporting:
-        # Nothing to check, such as "Yes [P1].", is nothing to object to.
+    elif cited_and_supporting:
         verdict = "supported"
     elif supporting:
         verdict = "misattributed"

@@ -17,7 +17,7 @@ from pgvector.psycopg import register_vector, register_vector_async
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
-from pgrag.errors import ConnectionFailed, translated
+from pgrag.errors import ConnectionFailed, DatabaseError, NotInstalled, Refused, translated
 from pgrag.pack import Context, context_from_rows
 from pgrag.types import Collection, Embedding, Explanation, Hit, QueryEncoder
 
@@ -30,6 +30,7 @@ _PACK = "select * from pgrag.pack_context(%s, %s, %s, %s, %s, %s, %s, %s)"
 _EXPLAIN = "select * from pgrag.explain_search(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _COLLECTIONS = "select * from pgrag.collections()"
 
+_ROLE_REFUSED = (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue)
 _CONNECT_SECONDS = 10.0
 
 _Row = tuple[Any, ...]
@@ -103,7 +104,7 @@ class _Calls:
     ) -> tuple[HalfVector | None, str | None]:
         if embedding is None and self.encoder is not None:
             return HalfVector(self.encoder.encode_queries([query])[0]), space or self.encoder.name
-        return None if embedding is None else HalfVector(embedding), space
+        return None if embedding is None else HalfVector(list(embedding)), space
 
 
 def _hit(row: _Row) -> Hit:
@@ -180,8 +181,8 @@ class Caller:
             At most ``k`` hits, best first.
 
         Raises:
-            Refused: an argument is out of its range.
-            DatabaseError: the role may not act for others, or the database failed.
+            Refused: an argument is out of its range, or the role may not act for others.
+            DatabaseError: the database failed.
         """
         call = self._calls.search(
             query, k, collections, embedding, filter, depth, rrf_k, weights, space, exact
@@ -269,13 +270,17 @@ class Caller:
 
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Connection[_Row]]:
-        try:
-            with translated(), self._pool.connection() as connection, connection.transaction():
-                connection.execute(_ROLE)
-                connection.execute(_ACT_AS, (list(self.principals),))
-                yield connection
-        except PoolTimeout as error:
-            raise _no_connection(error) from error
+        with translated():
+            try:
+                with self._pool.connection() as connection, connection.transaction():
+                    try:
+                        connection.execute(_ROLE)
+                    except _ROLE_REFUSED as error:
+                        raise _no_role(connection.info.user, error) from error
+                    connection.execute(_ACT_AS, (list(self.principals) or ["public"],))
+                    yield connection
+            except PoolTimeout as error:
+                raise _no_connection(error) from error
 
 
 class AsyncStore:
@@ -377,14 +382,17 @@ class AsyncCaller:
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[psycopg.AsyncConnection[_Row]]:
-        try:
-            with translated():
+        with translated():
+            try:
                 async with self._pool.connection() as connection, connection.transaction():
-                    await connection.execute(_ROLE)
-                    await connection.execute(_ACT_AS, (list(self.principals),))
+                    try:
+                        await connection.execute(_ROLE)
+                    except _ROLE_REFUSED as error:
+                        raise _no_role(connection.info.user, error) from error
+                    await connection.execute(_ACT_AS, (list(self.principals) or ["public"],))
                     yield connection
-        except PoolTimeout as error:
-            raise _no_connection(error) from error
+            except PoolTimeout as error:
+                raise _no_connection(error) from error
 
 
 def connect(dsn: str, *, encoder: QueryEncoder | None = None, connections: int = 4) -> Store:
@@ -412,7 +420,12 @@ async def connect_async(dsn: str, *, encoder: QueryEncoder | None = None, connec
         async with await psycopg.AsyncConnection.connect(dsn) as connection:
             await _configure_async(connection)
     pool = AsyncConnectionPool(
-        dsn, min_size=1, max_size=connections, configure=_configure_async, timeout=_CONNECT_SECONDS, open=False
+        dsn,
+        min_size=1,
+        max_size=connections,
+        configure=_configure_async,
+        timeout=_CONNECT_SECONDS,
+        open=False,
     )
     await pool.open()
     return AsyncStore(pool, encoder)
@@ -428,5 +441,18 @@ async def _configure_async(connection: psycopg.AsyncConnection[Any]) -> None:
     await connection.commit()
 
 
+def _no_role(user: str, error: psycopg.Error) -> DatabaseError:
+    """Say why ``set role`` failed: the role isn't there, or this one may not take it."""
+    if isinstance(error, psycopg.errors.InvalidParameterValue):
+        return NotInstalled(
+            "pgrag isn't installed on this server: it has no role pgrag_app", "pgrag init, then pgrag upgrade"
+        )
+    return Refused(
+        f'role "{user}" may not act for others', f"As an administrator: grant pgrag_app to {user}", "RG020"
+    )
+
+
 def _no_connection(error: Exception) -> ConnectionFailed:
-    return ConnectionFailed(f"no connection became free: {error}", "Raise `connections`, or look at the server.")
+    return ConnectionFailed(
+        f"no connection became free: {error}", "Raise `connections`, or look at the server."
+    )

@@ -28,7 +28,7 @@ __all__ = [
 
 
 class PgragError(Exception):
-    """The root of the tree.
+    """The root of every error that pgrag raises on purpose, each with a message and the next step.
 
     Args:
         message: Names the thing and the rule it broke, with the value that broke it.
@@ -114,6 +114,10 @@ def translated() -> Iterator[None]:
         raise translate(error.orig) from error.orig
     except psycopg.Error as error:
         raise translate(error) from error
+    except UnicodeEncodeError as error:
+        raise DatabaseError(
+            "a text holds half of a surrogate pair, which isn't a character", "Pass text in UTF-8."
+        ) from error
 
 
 def translate(error: psycopg.Error) -> DatabaseError:
@@ -132,6 +136,16 @@ def translate(error: psycopg.Error) -> DatabaseError:
         return Refused(message, hint, code)
     if code is None and "vector type not found" in message:
         return NotInstalled("this database has no pgvector", "pgrag init, then pgrag upgrade", code)
+    if code == "42501" and "schema pgrag" in message:
+        return NotInstalled(
+            f"the database isn't upgraded yet, or this role has no part in pgrag: {message}",
+            "pgrag upgrade; or as an administrator: grant pgrag_app, pgrag_reader or pgrag_writer to the role",
+            code,
+        )
     if code in _NOT_INSTALLED and "pgrag" in message:
-        return NotInstalled(f"pgrag isn't installed in this database: {message}", "pgrag init, then pgrag upgrade", code)
+        return NotInstalled(
+            f"pgrag isn't installed in this database: {message}", "pgrag init, then pgrag upgrade", code
+        )
+    if code == "42501" and hint is None:
+        hint = "Connect as a member of pgrag_writer; groups and spaces need one of pgrag_owner."
     return DatabaseError(message, hint, code)

@@ -8,7 +8,7 @@ import psycopg
 
 from pgrag.errors import translated
 
-__all__ = ["compact", "create_collection"]
+__all__ = ["compact", "create_collection", "status"]
 
 
 def create_collection(
@@ -36,7 +36,8 @@ def create_collection(
     """
     with translated(), connection.transaction():
         row = connection.execute(
-            "select pgrag.create_collection(%s, %s, chunk_tokens => %s, space => %s)", (name, analyzer, chunk_tokens, space)
+            "select pgrag.create_collection(%s, %s, chunk_tokens => %s, space => %s)",
+            (name, analyzer, chunk_tokens, space),
         ).fetchone()
     assert row is not None  # noqa: S101 - a function call gives one row
     return int(row[0])
@@ -63,3 +64,21 @@ def compact(connection: psycopg.Connection[Any], *, max_runs: int = 20_000) -> i
                 break
             left = now
     return calls
+
+
+def status(dsn: str) -> dict[str, Any]:
+    """Count what a database holds and what waits: ``pgrag.status``.
+
+    Args:
+        dsn: Connection string of a member of ``pgrag_writer`` or ``pgrag_owner``.
+
+    Returns:
+        ``version``, ``collections``, ``documents``, ``chunks``, ``spaces``, ``waiting_for_vectors`` and ``failures``.
+
+    Raises:
+        NotInstalled: the database has no pgrag.
+        DatabaseError: the role may not ask, or no database answers.
+    """
+    with translated(), psycopg.connect(dsn, autocommit=True) as connection:
+        row = connection.execute("select pgrag.status()").fetchone()
+    return dict(row[0]) if row else {}

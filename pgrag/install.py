@@ -97,7 +97,9 @@ def init(dsn: str) -> InstallResult:
         _check_server(connection)
         if connection.execute("select pg_catalog.pg_is_in_recovery()").fetchone() == (True,):
             raise InstallError("this server is a standby", "Connect to its primary.")
-        connection.execute("select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pgrag.init', 0))")
+        connection.execute(
+            "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pgrag.init', 0))"
+        )
         _check_vector(connection)
         before = connection.execute("select pg_catalog.to_regnamespace('pgrag')").fetchone()
         try:
@@ -128,15 +130,20 @@ def upgrade(dsn: str) -> InstallResult:
     with translated(), engine.begin() as connection:
         run = _bare_cursor(connection)
         _check_server(run.connection)
-        run.execute("select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pgrag.upgrade', 0))")
+        run.execute(
+            "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pgrag.upgrade', 0))"
+        )
         if run.execute("select pg_catalog.to_regnamespace('pgrag')").fetchone() == (None,):
-            raise InstallError("the database isn't prepared: it has no schema pgrag", "As an administrator: pgrag init")
+            raise InstallError(
+                "the database isn't prepared: it has no schema pgrag", "As an administrator: pgrag init"
+            )
         _check_vector(run.connection)
         try:
             run.execute("set local role pgrag_owner")
         except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue) as error:
             raise InstallError(
-                "only a member of pgrag_owner may upgrade", "As an administrator: grant pgrag_owner to NAME, or pgrag init"
+                "only a member of pgrag_owner may upgrade",
+                "As an administrator: grant pgrag_owner to NAME, or pgrag init",
             ) from error
         run.execute(_SEARCH_PATH)
         # Files come in the order of their names, so a body may name a function of a later file; tests run them all.
@@ -224,13 +231,16 @@ def _check_vector(connection: psycopg.Connection[Any]) -> None:
     ).fetchone()
     if row is None:
         raise InstallError(
-            "this server has no pgvector", f"Install pgvector {needed} or newer on the server, or use: pgrag up"
+            "this server has no pgvector",
+            f"Install pgvector {needed} or newer on the server, or use: pgrag up",
         )
     if row[0] is None:
         try:
             connection.execute("create extension if not exists vector")
         except psycopg.errors.InsufficientPrivilege as error:
-            raise InstallError("the role may not create extensions", "As an administrator: create extension vector") from error
+            raise InstallError(
+                "the role may not create extensions", "As an administrator: create extension vector"
+            ) from error
     found = row[0] or row[1]
     if tuple(int(part) for part in re.findall(r"\d+", found)[:3]) < OLDEST_VECTOR:
         raise InstallError(

@@ -39,7 +39,9 @@ def load_static_space(dsn: str, encoder: StaticEncoder) -> bool:
     with translated(), psycopg.connect(dsn) as connection:
         register_vector(connection)
         connection.execute("set local role pgrag_owner")
-        connection.execute("select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pgrag.upgrade', 0))")
+        connection.execute(
+            "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pgrag.upgrade', 0))"
+        )
         found = connection.execute("select pgrag.has_space(%s)", (encoder.name,)).fetchone()
         if found == (True,):
             return False
@@ -52,7 +54,8 @@ def load_static_space(dsn: str, encoder: StaticEncoder) -> bool:
             tokens, ids, vectors = zip(*batch, strict=True)
             halves = [HalfVector(vector) for vector in vectors]
             connection.execute(
-                "select pgrag.load_encoder_tokens(%s, %s, %s, %b)", (encoder.name, list(tokens), list(ids), halves)
+                "select pgrag.load_encoder_tokens(%s, %s, %s, %b)",
+                (encoder.name, list(tokens), list(ids), halves),
             )
         connection.execute("select pgrag.open_space(%s)", (encoder.name,))
     return True
@@ -70,7 +73,9 @@ def embed_static(connection: psycopg.Connection[Any], collection: str, encoder: 
         Vectors written.
     """
     with translated():
-        rows = connection.execute("select space, pending from pgrag.space_backlog(%s)", (collection,)).fetchall()
+        rows = connection.execute(
+            "select space, pending from pgrag.space_backlog(%s)", (collection,)
+        ).fetchall()
     if not any(space == encoder.name and pending for space, pending in rows):
         return 0
     return drain(connection, encoder, space=encoder.name)

@@ -217,24 +217,23 @@ class _Run:
 
     def _store(self, chunks: Sequence[_Chunk], vectors: NDArray[np.float32]) -> None:
         sound = [bool(row.all()) for row in np.isfinite(vectors)]
-        directed = [bool(row.any()) for row in vectors]
-        good = [number for number in range(len(chunks)) if sound[number] and directed[number]]
+        good = [number for number in range(len(chunks)) if sound[number]]
         if good:
             ids = [chunks[number].chunk_id for number in good]
             hashes = [chunks[number].hash for number in good]
-            texts = ["[" + ",".join(map(repr, vectors[number].tolist())) + "]" for number in good]
+            # A text without a known word has no direction: it leaves the queue, and words alone find it.
+            texts = [_text(vectors[number]) if vectors[number].any() else None for number in good]
+            wanted = sum(text is not None for text in texts)
             stored = int(self._call(_STORE, self._space, ids, hashes, texts)[0][0])
             self.progress = replace(
                 self.progress,
                 stored=self.progress.stored + stored,
-                passed_over=self.progress.passed_over + len(good) - stored,
+                passed_over=self.progress.passed_over + wanted - stored,
             )
             self._hopeless = -1  # the encoder works
         for number, chunk in enumerate(chunks):
             if not sound[number]:
                 self._fail(chunk, "its vector is not finite")
-            elif not directed[number]:
-                self._fail(chunk, "it has no word that the model knows")
 
     def _fail(self, chunk: _Chunk, reason: str) -> None:
         self._call(_FAIL, self._space, chunk.chunk_id, reason)
@@ -252,3 +251,8 @@ class _Run:
                 if not (error.code or "").startswith("40") or attempt == _ATTEMPTS:
                     raise
         raise AssertionError("unreachable")
+
+
+def _text(vector: NDArray[np.float32]) -> str:
+    """Return a vector as pgvector reads it."""
+    return "[" + ",".join(map(repr, vector.tolist())) + "]"

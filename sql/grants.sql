@@ -1,6 +1,7 @@
 -- Who may do what: everything is taken away first, so that this file is the whole truth.
 revoke all on schema pgrag from public;
 revoke all on all tables in schema pgrag from public, pgrag_reader, pgrag_writer, pgrag_app;
+revoke all on all sequences in schema pgrag from public, pgrag_reader, pgrag_writer, pgrag_app;
 revoke all on all functions in schema pgrag from public, pgrag_reader, pgrag_writer, pgrag_app;
 
 grant usage on schema pgrag to pgrag_reader, pgrag_writer, pgrag_app;

@@ -17,7 +17,17 @@ from psycopg import sql
 from pgrag.install import init, upgrade
 from pgrag.spaces import load_static_space
 
-__all__ = ["Database", "db", "dsn", "hybrid", "hybrid_dsn", "hybrid_template", "installed_template", "login_dsn", "roles"]
+__all__ = [
+    "Database",
+    "db",
+    "dsn",
+    "hybrid",
+    "hybrid_dsn",
+    "hybrid_template",
+    "installed_template",
+    "login_dsn",
+    "roles",
+]
 
 Row = tuple[Any, ...]
 
@@ -69,7 +79,9 @@ class Database:
             yield connection
         connection.close()
 
-    def rows_as(self, principals: str | Sequence[str], query: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    def rows_as(
+        self, principals: str | Sequence[str], query: str, parameters: Sequence[Any] = ()
+    ) -> list[Row]:
         """Return the rows of one statement that an application runs for these principals."""
         names = [principals] if isinstance(principals, str) else principals
         with self.acting(*names) as connection:
@@ -82,7 +94,9 @@ class Database:
             sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in arguments
         )
         with self.connect("pgrag_test_writer") as connection:
-            row = connection.execute(sql.SQL("select pgrag.put_document({})").format(names), arguments).fetchone()
+            row = connection.execute(
+                sql.SQL("select pgrag.put_document({})").format(names), arguments
+            ).fetchone()
         assert row is not None
         return int(row[0])
 

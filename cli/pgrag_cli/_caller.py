@@ -24,7 +24,10 @@ As = Annotated[
 Collections = Annotated[
     list[str] | None,
     typer.Option(
-        "--collection", metavar="NAME", show_default=False, help="Search this one; repeat it. Else all they may see."
+        "--collection",
+        metavar="NAME",
+        show_default=False,
+        help="Search this one; repeat it. Else all they may see.",
     ),
 ]
 

@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 from typing import Annotated
 
+import psycopg
 import typer
+from psycopg.conninfo import conninfo_to_dict
 
 from pgrag.errors import PgragError
 from pgrag.server import EmbeddedServer
@@ -48,10 +50,18 @@ def resolve_dsn(option: str | None) -> str:
             embedded server.
 
     Raises:
-        PgragError: none of the three is there.
+        PgragError: none of the three is there, or the one that is can't be read.
     """
     given = option or os.environ.get(DATABASE_URL)
     if given:
+        try:
+            conninfo_to_dict(given)
+        except psycopg.ProgrammingError as error:
+            # libpq quotes what it can't read, and that may hold a password.
+            source = "--database-url" if option else DATABASE_URL
+            raise PgragError(
+                f"{source} isn't a connection string.", "Write it as postgresql://user@host:5432/database"
+            ) from error
         return given
     status = EmbeddedServer().status()
     if status.running:

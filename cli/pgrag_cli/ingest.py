@@ -78,6 +78,7 @@ def ingest(
         raise PgragError(
             "no readers are named, so nobody could read the documents", "Add --reader group:NAME."
         )
+    encoder = StaticEncoder.shipped()
     with ExitStack() as stack:
         with translated():
             connection = stack.enter_context(psycopg.connect(resolve_dsn(database_url), autocommit=True))
@@ -93,7 +94,9 @@ def ingest(
                 readers_for=rules.readers_of if rules is not None else None,
                 prune=prune,
                 progress=_progress_bar(stack, paths),
-                embed_pending=partial(embed_static, connection, collection, StaticEncoder.shipped()),
+                count_tokens=encoder.count_tokens,
+                tokenizer=encoder.name,
+                embed_pending=partial(embed_static, connection, collection, encoder),
             )
         except Refused as error:
             if error.code == "RG002":

@@ -15,7 +15,8 @@ __all__ = ["add_member", "remove_member"]
 
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="group:NAME", show_default=False)]
 Members = Annotated[
-    list[str], typer.Argument(metavar="MEMBER…", help="user:NAME, role:NAME or group:NAME", show_default=False)
+    list[str],
+    typer.Argument(metavar="MEMBER…", help="user:NAME, role:NAME or group:NAME", show_default=False),
 ]
 
 

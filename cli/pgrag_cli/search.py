@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -18,7 +19,9 @@ from pgrag_cli._database import DatabaseUrl, resolve_dsn
 
 __all__ = ["search"]
 
-_PREVIEW_CHARACTERS = 300
+_PREVIEW_CHARACTERS = 240
+_WORD = re.compile(r"\w(?:[\w.+#-]*[\w+#])?")
+_TABLE_RULE = re.compile(r"\|(?:\s*:?-{3,}:?\s*\|)+")
 
 
 def search(
@@ -60,7 +63,7 @@ def search(
     if not hits:
         typer.echo(f"Nothing that {', '.join(who)} may read matches.", err=True)
         return
-    _show(hits, reasons)
+    _show(query, hits, reasons)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -73,13 +76,18 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-def _show(hits: list[Hit], reasons: dict[int, list[Explanation]]) -> None:
+def _show(query: str, hits: list[Hit], reasons: dict[int, list[Explanation]]) -> None:
     table = Table(show_lines=True)
-    for name, style in (("#", "bold"), ("passage", None), ("score", None), ("words", None), ("meaning", None)):
+    for name, style in (
+        ("#", "bold"),
+        ("passage", None),
+        ("score", None),
+        ("words", None),
+        ("meaning", None),
+    ):
         table.add_column(name, style=style, justify="left" if name == "passage" else "right")
     for place, hit in enumerate(hits, 1):
-        source = " › ".join(part for part in (hit.title or hit.uri, *hit.heading_path) if part)
-        passage = Text.assemble((source, "bold"), "\n", (hit.uri, "dim"), "\n", _preview(hit.content))
+        passage = Text.assemble((_source(hit), "bold"), "\n", (hit.uri, "dim"), "\n", _preview(query, hit))
         for reason in reasons.get(hit.chunk_id, []):
             passage.append(f"\n{reason.stage}: {reason.detail}", style="italic")
         words = "-" if hit.lexical_rank is None else f"#{hit.lexical_rank}\n{hit.lexical_score:.2f}"
@@ -92,6 +100,36 @@ def _show(hits: list[Hit], reasons: dict[int, list[Explanation]]) -> None:
         Console(stderr=True).print(f"meaning: {plan}", style="dim")
 
 
-def _preview(content: str) -> str:
-    text = " ".join(content.split())
-    return text if len(text) <= _PREVIEW_CHARACTERS else text[: _PREVIEW_CHARACTERS - 1] + "…"
+def _source(hit: Hit) -> str:
+    """Title and headings; once where the title is the first heading, too."""
+    title = hit.title or hit.uri
+    return " › ".join(hit.heading_path if title in hit.heading_path[:1] else (title, *hit.heading_path))
+
+
+def _preview(query: str, hit: Hit) -> str:
+    """The part of the passage that has most of the query's words; headings that are shown anyway are left out."""
+    lines = hit.content.splitlines()
+    while lines and (not lines[0].strip() or lines[0].strip("# ") in hit.heading_path):
+        del lines[0]
+    text = " ".join(_TABLE_RULE.sub("", " ".join(lines)).split())
+    if len(text) <= _PREVIEW_CHARACTERS:
+        return text
+    wanted = {word.casefold() for word in _WORD.findall(query)}
+    places = [
+        (found.start(), found.group().casefold())
+        for found in _WORD.finditer(text)
+        if found.group().casefold() in wanted
+    ]
+    start = max(
+        (start for start, _ in places),
+        key=lambda start: len(
+            {word for at, word in places if start <= at < start + _PREVIEW_CHARACTERS // 2}
+        ),
+        default=0,
+    )
+    if start < _PREVIEW_CHARACTERS // 2:
+        start = 0
+    start = max(0, min(start - _PREVIEW_CHARACTERS // 3, len(text) - _PREVIEW_CHARACTERS))
+    start = text.rfind(" ", 0, start) + 1
+    end = start + _PREVIEW_CHARACTERS
+    return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pgrag.errors import PgragError
+from pgrag.index import status as held
 from pgrag.server import EmbeddedServer, database_versions
 from pgrag_cli._database import DATABASE_URL, DatabaseUrl, DataDirectory, redact, resolve_dsn
 
@@ -28,7 +29,7 @@ def status(
     rows = {
         f"{part} {name.replace('_', ' ')}": _word(value)
         for part, facts in report.items()
-        for name, value in facts.items()
+        for name, value in _flat(facts).items()
     }
     width = max(map(len, rows))
     for name, word in rows.items():
@@ -53,11 +54,8 @@ def _database(data: DataDirectory, database_url: str | None) -> dict[str, object
     chosen_by_data = data is not None and not database_url
     try:
         dsn = EmbeddedServer(data).dsn if chosen_by_data else resolve_dsn(database_url)
-    except PgragError:
-        return {
-            "reachable": False,
-            "reason": f"{DATABASE_URL} is not set and no embedded server runs; pgrag up",
-        }
+    except PgragError as error:
+        return {"reachable": False, "reason": f"{error.message.rstrip('.')}; {error.hint}"}
     source = "--data" if chosen_by_data else "--database-url" if database_url else DATABASE_URL
     if not chosen_by_data and not database_url and not os.environ.get(DATABASE_URL):
         source = "embedded server"
@@ -66,12 +64,27 @@ def _database(data: DataDirectory, database_url: str | None) -> dict[str, object
         versions = database_versions(dsn)
     except PgragError as error:
         return facts | {"reachable": False, "reason": redact(error.message)}
-    return facts | {
+    facts |= {
         "reachable": True,
         "postgresql": versions.postgresql,
         "pgvector": versions.pgvector,
         "pgvector_available": versions.pgvector_available,
     }
+    try:
+        return facts | {"pgrag": held(dsn)}
+    except PgragError as error:
+        return facts | {"pgrag": None, "pgrag_reason": redact(error.message)}
+
+
+def _flat(facts: dict[str, object]) -> dict[str, object]:
+    """Put what a fact consists of beside the others."""
+    flat: dict[str, object] = {}
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            flat |= {f"{name} {part}": what for part, what in value.items()}
+        else:
+            flat[name] = value
+    return flat
 
 
 def _word(value: object) -> str:

@@ -116,7 +116,7 @@ def ingest_paths(
     readers: Sequence[str] = (),
     readers_for: Callable[[str], Sequence[str] | None] | None = None,
     prune: bool = False,
-    max_tokens: int = 256,
+    max_tokens: int | None = None,
     count_tokens: Callable[[str], int] = approximate_tokens,
     tokenizer: str = "approximate",
     max_bytes: int | None = None,
@@ -139,7 +139,7 @@ def ingest_paths(
         readers_for: Readers by URI; None as its answer means ``readers``, and a failure where there are none.
         prune: Remove documents of the collection that ``paths`` no longer hold. Only folders may be given
             then. Nothing is removed where a folder couldn't be read or no file was found.
-        max_tokens: Most tokens of a chunk and its context together.
+        max_tokens: Most tokens of a chunk and its context together; None is what the collection says.
         count_tokens: Tokens of a string.
         tokenizer: Name of what ``count_tokens`` counts; another name makes every document count as changed.
         max_bytes: Largest file; None for the limit of its kind.
@@ -165,6 +165,8 @@ def ingest_paths(
     for path in paths if prune else ():
         if path.is_file():
             raise PgragError(f"{path}: only folders can be pruned", "Name its folder, or leave --prune out.")
+    if max_tokens is None:
+        max_tokens = chunk_tokens(connection, collection)
     way = f"{PARSER_VERSION}/{CHUNKER_VERSION}/{max_tokens}/{tokenizer}"
     run = _Run(connection, collection, tuple(readers), readers_for, way, progress, embed_pending)
     with translated():
@@ -186,6 +188,23 @@ def ingest_paths(
         pruned = run.prune() if prune else 0
     done = run.done
     return IngestReport(done.documents, done.unchanged, done.chunks, pruned, tuple(run.failures))
+
+
+def chunk_tokens(connection: psycopg.Connection[Any], collection: str) -> int:
+    """Return the most tokens that a chunk of a collection has.
+
+    Args:
+        connection: Of a member of ``pgrag_writer`` or ``pgrag_owner``.
+        collection: Its name.
+
+    Raises:
+        Refused: there is no such collection.
+    """
+    with translated(), connection.transaction():
+        row = connection.execute(
+            "select chunk_tokens from pgrag.collection_settings(%s)", [collection]
+        ).fetchone()
+    return int(row[0]) if row else 0
 
 
 def create_collection(connection: psycopg.Connection[Any], name: str) -> bool:

@@ -9,6 +9,8 @@ create table pgrag.principal (
 comment on table pgrag.principal is 'Someone who may read: a person, a group, a database role, or everybody.';
 comment on column pgrag.principal.name is '`user:ana`, `group:hr`, `role:app_ro` or `public`; at most 206 characters.';
 
+insert into pgrag.principal (name) values ('public');
+
 create table pgrag.membership (
     group_name text not null,
     member text not null,

@@ -7,9 +7,9 @@ create table pgrag.posting (
     sign smallint not null,
     max_tf smallint not null,
     min_length smallint not null,
-    chunk_ids bigint [] not null,
-    tfs smallint [] not null,
-    lengths smallint [] not null,
+    chunk_ids bigint[] not null,
+    tfs smallint[] not null,
+    lengths smallint[] not null,
     constraint posting_sign_check check (sign in (-1, 1))
 );
 

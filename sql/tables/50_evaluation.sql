@@ -3,7 +3,7 @@ create table pgrag.judged_query (
     collection_id int not null,
     query_id text not null,
     query text not null,
-    principals text [] not null default '{}',
+    principals text[] not null default '{}',
     constraint judged_query_pkey primary key (collection_id, query_id),
     constraint judged_query_collection_id_fkey foreign key (collection_id)
     references pgrag.collection (collection_id) on delete cascade

@@ -97,7 +97,9 @@ def test_nobody_finds_a_document_that_the_rules_deny(everything: dict[str, list[
         assert [uri for uri in uris if not handbook.may_read(person, uri)] == []
 
 
-def test_who_does_not_say_for_whom_finds_nothing(hybrid_template: str, new_database: Callable[..., str]) -> None:
+def test_who_does_not_say_for_whom_finds_nothing(
+    hybrid_template: str, new_database: Callable[..., str]
+) -> None:
     database = Database(new_database(template=hybrid_template))
     fill(database, HANDBOOK / "documents" / "company")
     application = database.connect("pgrag_test_app")

@@ -65,7 +65,9 @@ def test_the_wheel_holds_every_sql_file_and_revision(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     sql = {f"pgrag/_sql/{file.relative_to(ROOT / 'sql')}" for file in (ROOT / "sql").rglob("*.sql")}
     revisions = {
-        f"pgrag/_alembic/{file.relative_to(ROOT / 'alembic')}" for file in (ROOT / "alembic").rglob("*.py")
+        f"pgrag/_alembic/{file.relative_to(ROOT / 'alembic')}"
+        for file in (ROOT / "alembic").rglob("*.*")
+        if file.suffix in (".py", ".sql")
     }
     assert sql | revisions <= names
 

@@ -146,9 +146,16 @@ def test_a_role_that_may_create_roles_installs_without_superuser(
         admin.execute("create role pgrag_test_admin login createrole password 'pgrag_test'")
         name = admin.info.dbname
         admin.execute(sql.SQL("alter database {} owner to pgrag_test_admin").format(sql.Identifier(name)))
-        existing = [r for (r,) in admin.execute("select rolname from pg_roles where rolname ~ '^pgrag_(owner|reader|app|writer)$'")]
+        existing = [
+            r
+            for (r,) in admin.execute(
+                "select rolname from pg_roles where rolname ~ '^pgrag_(owner|reader|app|writer)$'"
+            )
+        ]
         for role in existing:
-            admin.execute(sql.SQL("grant {} to pgrag_test_admin with admin option").format(sql.Identifier(role)))
+            admin.execute(
+                sql.SQL("grant {} to pgrag_test_admin with admin option").format(sql.Identifier(role))
+            )
         try:
             administrator = login_dsn(dsn, "pgrag_test_admin")
             assert install.init(administrator).changed is True
@@ -159,7 +166,9 @@ def test_a_role_that_may_create_roles_installs_without_superuser(
             admin.execute("drop role pgrag_test_admin")
 
 
-def test_a_role_that_may_not_create_extensions_is_told_who_must(roles: None, new_database: Callable[..., str]) -> None:
+def test_a_role_that_may_not_create_extensions_is_told_who_must(
+    roles: None, new_database: Callable[..., str]
+) -> None:
     with pytest.raises(InstallError, match="may not create extensions") as caught:
         install.init(login_dsn(new_database(), "pgrag_test_nobody"))
     assert caught.value.hint == "As an administrator: create extension vector"

@@ -108,7 +108,10 @@ def test_an_answer_is_split_into_claims(answer: str, expected: list[str] | None)
         "Is the pump red?",
         "Let me know if you need more.",
         "Here is what I found:",
+        "Is the pump red [P1]?",
+        "Yes [P1].",
         "The sources do not say who painted it.",
+        "The sources do not say who painted it [P1].",
         "The provided passages don't mention the colour.",
         "I could not find anything about elephants.",
         "The price is not mentioned in the sources.",
@@ -119,6 +122,10 @@ def test_an_answer_is_split_into_claims(answer: str, expected: list[str] | None)
 )
 def test_what_states_nothing_is_no_claim(answer: str) -> None:
     assert verify_citations(answer, PLANT).claims == ()
+
+
+def test_what_a_document_does_not_ask_for_is_a_claim() -> None:
+    assert verdicts("The documents do not require a hard hat [P1].") == ["unsupported"]
 
 
 def test_a_statement_after_a_refusal_is_a_claim() -> None:

@@ -145,7 +145,6 @@ def test_a_text_that_breaks_the_encoder_costs_no_other_its_vector(
     ("vector", "reason"),
     [
         ([float("nan")] * DIMENSION, "its vector is not finite"),
-        ([0.0] * DIMENSION, "it has no word that the model knows"),
         ([1.0] * DIMENSION, f"length {np.sqrt(DIMENSION)}"),
     ],
 )
@@ -161,6 +160,16 @@ def test_a_vector_that_cannot_be_stored_costs_no_other_its_own(
     assert len(failures) == 1
     assert reason in failures[0]
     assert waiting(queued) == 1
+
+
+def test_a_text_without_a_vector_leaves_the_queue_and_is_no_failure(
+    queued: Any, writer: psycopg.Connection[Any]
+) -> None:
+    failures: list[str] = []
+    encoder = HashEncoder(odd={"cedar": [0.0] * DIMENSION})
+    stored = drain(writer, encoder, space=SPACE, on_failure=lambda _id, why: failures.append(why))
+    assert (stored, vectors(queued)) == (len(WORDS) - 1, len(WORDS) - 1)
+    assert (failures, waiting(queued)) == ([], 0)
 
 
 def test_an_encoder_of_another_dimension_is_refused_in_the_words_of_the_passport(

@@ -1,5 +1,5 @@
 -- Finds or makes the ACL that has exactly these entries.
-create or replace function pgrag._acl_id(collection_id int, readers text []) returns int
+create or replace function pgrag._acl_id(collection_id int, readers text[]) returns int
 language plpgsql volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -34,5 +34,5 @@ begin
 end
 $$;
 
-comment on function pgrag._acl_id(int, text []) is
+comment on function pgrag._acl_id(int, text[]) is
 'Finds or makes the ACL that has exactly these entries; `!` before a name makes a deny entry, which wins over an allow of the same name. An empty array: nobody reads. Error RG003: a reader that no principal is known by.';

@@ -1,5 +1,5 @@
 -- Reads the principals that an application asserted for this transaction, strictly.
-create or replace function pgrag._asserted_principals() returns text []
+create or replace function pgrag._asserted_principals() returns text[]
 language plpgsql stable parallel safe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
@@ -23,10 +23,11 @@ begin
         return null;
     end if;
     select array_agg(distinct e.value) into names from jsonb_array_elements_text(setting::jsonb) as e (value);
-    return names || array['public'];
+    -- Nobody was named: that is no caller, and not everybody.
+    return case when names is not null then names || array['public'] end;
 end
 $$;
 
 comment on function pgrag._asserted_principals() is
 'Reads the principals that an application asserted for this transaction, strictly.
-NULL when none were, or when the setting pgrag.principals is anything but a JSON array of valid names without `role:`: no caller, no rows. Says nothing about whether the application may assert them.';
+NULL when none were, or when the setting pgrag.principals is anything but a JSON array of one or more valid names without `role:`: no caller, no rows. Says nothing about whether the application may assert them.';

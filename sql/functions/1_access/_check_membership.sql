@@ -4,7 +4,11 @@ language plpgsql volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Two transactions could each add half of a circle; so one at a time.
+    -- Two transactions could each add half of a circle; so one at a time, and the second must see what the first did.
+    if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+        raise exception 'a circle of groups can''t be ruled out in a % transaction', current_setting('transaction_isolation')
+            using errcode = 'RG023', hint = 'Change memberships in a READ COMMITTED transaction.';
+    end if;
     perform pg_advisory_xact_lock(hashtextextended('pgrag.membership', 0));
     if exists (
         with recursive holder (name) as (
@@ -22,4 +26,4 @@ end
 $$;
 
 comment on function pgrag._check_membership() is
-'Refuses a membership that would close a circle of groups. Trigger on membership.';
+'Refuses a membership that would close a circle of groups, and any in a transaction with an older snapshot than READ COMMITTED has. Trigger on membership. Error RG023.';

@@ -1,5 +1,5 @@
 -- Lists every principal that a database role is, with the groups that hold them.
-create or replace function pgrag._principals_of(who name) returns text []
+create or replace function pgrag._principals_of(who name) returns text[]
 language plpgsql stable parallel safe security definer
 set search_path = pg_catalog, pg_temp
 as $$

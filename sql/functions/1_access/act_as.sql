@@ -1,5 +1,5 @@
 -- Says for whom the application searches, until the end of the transaction.
-create or replace function pgrag.act_as(variadic principals text []) returns void
+create or replace function pgrag.act_as(variadic principals text[]) returns void
 language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
@@ -13,6 +13,16 @@ begin
     if not row_security_active('pgrag.chunk') then
         raise exception 'row security is not active for role "%", which would see everything', current_user
             using errcode = 'RG021', hint = 'First: set local role to an application role, such as pgrag_app.';
+    end if;
+    if not current_setting('row_security')::boolean then
+        raise exception 'row security is not active: row_security is off'
+            using errcode = 'RG021', hint = 'set row_security = on';
+    end if;
+    select r.name into wrong from (values ('pgrag_writer'), ('pgrag_owner')) as r (name)
+    where pg_has_role(current_user, r.name::name, 'usage');
+    if found then
+        raise exception 'role "%" is a member of %, and would see everything', current_user, wrong
+            using errcode = 'RG021', hint = 'Search with a role that only searches; or first: set local role pgrag_app.';
     end if;
     if principals is null then
         raise exception 'principals must not be NULL'
@@ -36,6 +46,7 @@ begin
 end
 $$;
 
-comment on function pgrag.act_as(text []) is
+comment on function pgrag.act_as(text[]) is
 'Says for whom the application searches, until the end of the transaction.
-Replaces what was said before. `public` is always among them; groups that hold a given name are added; names nobody knows are accepted and see what public sees. Errors: RG020 the role is not a member of pgrag_app, RG021 row security is not active, RG022 a malformed or `role:` name.';
+Replaces what was said before. `public` is always among them; groups that hold a given name are added; names nobody knows are accepted and see what public sees. No name at all (an empty array) sees nothing: for what everybody may see, say act_as(''public'').
+Errors: RG020 the role is not a member of pgrag_app, RG021 row security is not active or lets the role see everything (superuser, BYPASSRLS, row_security off, member of pgrag_writer or pgrag_owner), RG022 a malformed or `role:` name.';

@@ -1,5 +1,5 @@
 -- Makes principals known, so that documents may name them as readers.
-create or replace function pgrag.create_principals(variadic names text []) returns int
+create or replace function pgrag.create_principals(variadic names text[]) returns int
 language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
@@ -22,5 +22,5 @@ begin
 end
 $$;
 
-comment on function pgrag.create_principals(text []) is
+comment on function pgrag.create_principals(text[]) is
 'Makes principals known, so that documents may name them as readers. Returns how many were new. For members of pgrag_writer and pgrag_owner. Error RG022: a malformed name.';

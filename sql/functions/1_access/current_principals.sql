@@ -1,5 +1,5 @@
 -- Lists whom the caller counts as, for access.
-create or replace function pgrag.current_principals() returns text []
+create or replace function pgrag.current_principals() returns text[]
 language sql stable parallel safe security invoker
 begin atomic
 select pgrag._principals_of(current_user);

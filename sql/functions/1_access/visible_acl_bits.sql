@@ -11,12 +11,9 @@ begin
     end if;
     if pg_has_role(who, 'pgrag_app', 'member') then
         kept := nullif(current_setting('pgrag.acl_bits', true), '');
-        -- Kept by act_as as version:md5 of the asserted principals:bits. Whoever may forge it may act as anybody.
-        if kept is not null
-            and starts_with(kept, pgrag._access_version() || ':' || md5(current_setting('pgrag.principals', true)) || ':')
-            and split_part(kept, ':', 3) !~ '[^01]'
-        then
-            return split_part(kept, ':', 3)::bit varying;
+        -- Whoever could forge it may act as anybody.
+        if starts_with(kept, pgrag._acl_bits_stamp()) and pg_input_is_valid('x' || split_part(kept, ':', 3), 'bit varying') then
+            return ('x' || split_part(kept, ':', 3))::bit varying;
         end if;
     end if;
     return pgrag._compute_acl_bits(who);

@@ -1,5 +1,5 @@
 -- Lists the ACLs that a database role may read through.
-create or replace function pgrag.visible_acl_ids(who name) returns int []
+create or replace function pgrag.visible_acl_ids(who name) returns int[]
 language sql stable parallel safe security definer
 set search_path = pg_catalog, pg_temp
 as $$

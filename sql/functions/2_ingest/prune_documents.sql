@@ -1,5 +1,5 @@
 -- Takes out documents whose sources have vanished.
-create or replace function pgrag.prune_documents(collection text, prefix text, keep text []) returns int
+create or replace function pgrag.prune_documents(collection text, prefix text, keep text[]) returns int
 language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
@@ -15,5 +15,5 @@ begin
 end
 $$;
 
-comment on function pgrag.prune_documents(text, text, text []) is
+comment on function pgrag.prune_documents(text, text, text[]) is
 'Takes out documents whose sources have vanished: those whose uri starts with prefix and is not in keep. Returns how many. For members of pgrag_writer and pgrag_owner. Error RG002.';

@@ -3,7 +3,7 @@ create or replace function pgrag.put_document(
     collection text,
     uri text,
     content text,
-    readers text [],
+    readers text[],
     title text default null,
     metadata jsonb default '{}',
     language text default null,
@@ -46,7 +46,7 @@ begin
 end
 $$;
 
-comment on function pgrag.put_document(text, text, text, text [], text, jsonb, text, boolean) is
+comment on function pgrag.put_document(text, text, text, text[], text, jsonb, text, boolean) is
 'Puts a document into a collection, or replaces it: chunked, indexed and searchable at commit; returns its document_id.
 content: Markdown or plain text. readers: names of principals, `!` before one for a deny entry; an empty array means nobody. title: part of what is searched. metadata: a JSON object to filter by. create_readers: names that are new become known; false refuses them.
 Chunks that did not change keep their ids and vectors. If the collection''s space is static, vectors are made here; otherwise workers make them after commit. For members of pgrag_writer and pgrag_owner.

@@ -1,6 +1,6 @@
 -- Changes who may read a document.
 create or replace function pgrag.set_readers(
-    collection text, uri text, readers text [], create_readers boolean default true
+    collection text, uri text, readers text[], create_readers boolean default true
 ) returns boolean
 language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
@@ -21,6 +21,6 @@ begin
 end
 $$;
 
-comment on function pgrag.set_readers(text, text, text [], boolean) is
+comment on function pgrag.set_readers(text, text, text[], boolean) is
 'Changes who may read a document: one update, which takes its text, chunks, postings and vectors along; false where there is no such document.
 readers as in pgrag.put_document. For members of pgrag_writer and pgrag_owner. Errors: RG002, RG003, RG008, RG022.';

@@ -1,6 +1,6 @@
 -- Lists the documents whose source and readers are as they were at their last ingest.
 create or replace function pgrag.unchanged(
-    collection text, uris text [], hashes bytea [], readers text []
+    collection text, uris text[], hashes bytea[], readers text[]
 ) returns setof text
 language plpgsql stable parallel safe security invoker
 set search_path = pg_catalog, pg_temp
@@ -17,5 +17,5 @@ begin
 end
 $$;
 
-comment on function pgrag.unchanged(text, text [], bytea [], text []) is
+comment on function pgrag.unchanged(text, text[], bytea[], text[]) is
 'Lists the documents, of those given with their content hashes, whose source and readers are as they were at their last ingest. For members of pgrag_writer and pgrag_owner. Error RG002.';

@@ -1,5 +1,5 @@
 -- Loads token vectors of a static encoder.
-create or replace function pgrag.load_encoder_tokens(space text, tokens text [], token_ids int [], embeddings halfvec []) returns int
+create or replace function pgrag.load_encoder_tokens(space text, tokens text[], token_ids int[], embeddings halfvec[]) returns int
 language plpgsql volatile parallel unsafe security invoker
 set search_path from current
 as $$
@@ -15,5 +15,5 @@ begin
 end
 $$;
 
-comment on function pgrag.load_encoder_tokens(text, text [], int [], halfvec []) is
+comment on function pgrag.load_encoder_tokens(text, text[], int[], halfvec[]) is
 'Loads token vectors of a static encoder: tokens, their numbers in the tokenizer, and vectors, in the same order. Returns how many. For members of pgrag_owner. Error RG005.';

@@ -1,6 +1,6 @@
 -- Writes the vectors that a worker made, where the text is still what it encoded.
 create or replace function pgrag.store_vectors(
-    space text, chunk_ids bigint [], hashes bytea [], embeddings text []
+    space text, chunk_ids bigint[], hashes bytea[], embeddings text[]
 ) returns int
 language plpgsql volatile parallel unsafe security definer
 set search_path from current
@@ -37,6 +37,7 @@ begin
         from unnest($1, $2, $3) as g (chunk_id, hash, embedding)
         inner join pgrag.embed_queue as q on q.space_id = $4 and q.chunk_id = g.chunk_id
         inner join pgrag.chunk as c on c.collection_id = q.collection_id and c.chunk_id = g.chunk_id and c.hash = g.hash
+        where g.embedding is not null
         order by c.chunk_id
         on conflict (collection_id, chunk_id) do update set embedding = excluded.embedding', 'embedding_' || in_space
     ) using chunk_ids, hashes, embeddings, in_space;
@@ -49,7 +50,7 @@ begin
 end
 $$;
 
-comment on function pgrag.store_vectors(text, bigint [], bytea [], text []) is
+comment on function pgrag.store_vectors(text, bigint[], bytea[], text[]) is
 'Writes the vectors that a worker made, where the text is still what it encoded, and takes those chunks off the queue; returns how many were written.
-chunk_ids and hashes as pgrag.claim_chunks gave them; embeddings as `[0.1,...]`, in the same order. A chunk whose text changed meanwhile is passed over and stays queued. For members of pgrag_writer and pgrag_owner.
+chunk_ids and hashes as pgrag.claim_chunks gave them; embeddings as `[0.1,...]`, in the same order; NULL: the text has none, and leaves the queue all the same. A chunk whose text changed meanwhile is passed over and stays queued. For members of pgrag_writer and pgrag_owner.
 Errors: RG005, RG030 lengths differ, RG031 wrong dimension or not normalised; pgvector refuses NaN and infinity.';

@@ -24,12 +24,22 @@ begin
             select c.sign, c.collection_id, c.acl_id, c.chunk_id, c.lexeme_count::smallint as length, c.tsv from (%s) as c
         ),
 
-        word as materialized (
+        word as (
             select c.sign, c.collection_id, c.acl_id, c.chunk_id, c.length, l.lexeme collate "C" as lexeme,
                 hashtextextended(l.lexeme collate "C", 0) as term,
                 least(cardinality(l.positions), 255)::smallint as tf
             from changed as c
             cross join lateral unnest(c.tsv) as l
+        ),
+
+        run as materialized (
+            select w.term, w.collection_id, w.acl_id, w.sign, min(w.lexeme) as lexeme, count(*) as n,
+                max(w.tf) as max_tf, min(w.length) as min_length,
+                array_agg(w.chunk_id order by w.chunk_id) as chunk_ids,
+                array_agg(w.tf order by w.chunk_id) as tfs,
+                array_agg(w.length order by w.chunk_id) as lengths
+            from word as w
+            group by w.term, w.acl_id, w.sign, w.collection_id
         ),
 
         counted as (
@@ -41,23 +51,19 @@ begin
 
         named as (
             insert into pgrag.lexeme (collection_id, acl_id, lexeme)
-            select w.collection_id, w.acl_id, w.lexeme
-            from (select distinct w.collection_id, w.acl_id, w.lexeme from word as w where w.sign = 1) as w
-            where not exists (
+            select r.collection_id, r.acl_id, r.lexeme
+            from run as r
+            where r.sign = 1 and not exists (
                 select from pgrag.lexeme as l
-                where l.collection_id = w.collection_id and l.acl_id = w.acl_id and l.lexeme = w.lexeme
+                where l.collection_id = r.collection_id and l.acl_id = r.acl_id and l.lexeme = r.lexeme
             )
         )
 
         insert into pgrag.posting (
             term, collection_id, acl_id, n, sign, max_tf, min_length, chunk_ids, tfs, lengths
         )
-        select w.term, w.collection_id, w.acl_id, count(*), w.sign, max(w.tf), min(w.length),
-            array_agg(w.chunk_id order by w.chunk_id),
-            array_agg(w.tf order by w.chunk_id),
-            array_agg(w.length order by w.chunk_id)
-        from word as w
-        group by w.collection_id, w.term, w.acl_id, w.sign
+        select r.term, r.collection_id, r.acl_id, r.n, r.sign, r.max_tf, r.min_length, r.chunk_ids, r.tfs, r.lengths
+        from run as r
     $sql$, changed);
     return null;
 end

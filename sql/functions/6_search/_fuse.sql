@@ -2,7 +2,7 @@
 -- RRF(d) = sum over arms of weight / (k + rank), rank from 1. Cormack, Clarke and Buettcher 2009.
 create or replace function pgrag._fuse(
     query text,
-    collections text [],
+    collections text[],
     embedding halfvec,
     filter jsonb,
     depth int,
@@ -61,5 +61,5 @@ begin
 end
 $$;
 
-comment on function pgrag._fuse(text, text [], halfvec, jsonb, int, int, jsonb, text, boolean) is
+comment on function pgrag._fuse(text, text[], halfvec, jsonb, int, int, jsonb, text, boolean) is
 'Runs the arms of a search and fuses their rankings by reciprocal rank: every candidate of every arm, best first, ties by chunk_id; place from 1. Arguments and errors as in pgrag.search.';

@@ -1,5 +1,5 @@
 -- Lists the chunks of the documents that a narrow metadata filter leaves.
-create or replace function pgrag._narrow_filter(collection_id int, filter jsonb) returns bigint []
+create or replace function pgrag._narrow_filter(collection_id int, filter jsonb) returns bigint[]
 language plpgsql stable parallel safe security invoker
 set search_path = pg_catalog, pg_temp
 as $$

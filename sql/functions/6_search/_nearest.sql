@@ -1,6 +1,6 @@
 -- Ranks the visible vectors of a space by distance: exactly where that is cheaper, else through the index.
 create or replace function pgrag._nearest(
-    space_id int, collection_ids int [], embedding halfvec, k int, filter jsonb, visible bigint, exact boolean
+    space_id int, collection_ids int[], embedding halfvec, k int, filter jsonb, visible bigint, exact boolean
 ) returns table (chunk_id bigint, document_id bigint, distance float8, plan text)
 language plpgsql stable parallel restricted security invoker
 set search_path from current
@@ -90,6 +90,6 @@ begin
 end
 $$;
 
-comment on function pgrag._nearest(int, int [], halfvec, int, jsonb, bigint, boolean) is
+comment on function pgrag._nearest(int, int[], halfvec, int, jsonb, bigint, boolean) is
 'Ranks the visible vectors of a space by cosine distance: exactly where that is cheaper, else through the index; returns the nearest k, unordered.
 visible: how many vectors the caller may see there. Settings of the index are put back on every path. plan counts visible rows only.';

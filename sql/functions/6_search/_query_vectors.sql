@@ -1,7 +1,7 @@
 -- Finds what each dense arm of a search compares: a vector, the space it belongs to, and the collections there.
 create or replace function pgrag._query_vectors(
-    query text, given halfvec, asked text [], in_space text
-) returns table (space text, collections text [], embedding halfvec)
+    query text, given halfvec, asked text[], in_space text
+) returns table (space text, collections text[], embedding halfvec)
 language plpgsql stable parallel restricted security invoker
 set search_path from current
 as $$
@@ -21,6 +21,6 @@ begin
 end
 $$;
 
-comment on function pgrag._query_vectors(text, halfvec, text [], text) is
+comment on function pgrag._query_vectors(text, halfvec, text[], text) is
 'Finds what each dense arm of a search compares: a vector, the space it belongs to, and the collections there.
 A given embedding is one arm; else there is one per static space that the visible collections use, with the query embedded in SQL; else none, and the search is lexical.';

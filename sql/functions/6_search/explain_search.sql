@@ -1,9 +1,9 @@
 -- Says why a chunk is at its place in a search, or at which stage it was lost.
 create or replace function pgrag.explain_search(
     query text,
-    chunk_ids bigint [],
+    chunk_ids bigint[],
     k int default 10,
-    collections text [] default null,
+    collections text[] default null,
     embedding halfvec default null,
     filter jsonb default '{}',
     depth int default 100,
@@ -90,7 +90,7 @@ begin
 end
 $$;
 
-comment on function pgrag.explain_search(text, bigint [], int, text [], halfvec, jsonb, int, int, jsonb, text, boolean) is
+comment on function pgrag.explain_search(text, bigint[], int, text[], halfvec, jsonb, int, int, jsonb, text, boolean) is
 'Says why chunks are at their places in a search, or at which stage they were lost.
 chunk_ids: those asked about; one that the caller may not see gives no row, like one that isn''t there. The other arguments as in pgrag.search.
 Rows per chunk, in the order asked: `word` for each word of the query in it, with what it gave (value: BM25); `lexical` and `dense` with the place and score or distance in that arm; `fusion` with the final place and score. rank from 1; NULL where the stage did not have it. Errors: as in pgrag.search.';

@@ -2,7 +2,7 @@
 create or replace function pgrag.search(
     query text,
     k int default 10,
-    collections text [] default null,
+    collections text[] default null,
     embedding halfvec default null,
     filter jsonb default '{}',
     depth int default 100,
@@ -15,7 +15,7 @@ create or replace function pgrag.search(
     document_id bigint,
     uri text,
     title text,
-    heading_path text [],
+    heading_path text[],
     content text,
     score float8,
     lexical_rank int,
@@ -41,7 +41,7 @@ begin
 end
 $$;
 
-comment on function pgrag.search(text, int, text [], halfvec, jsonb, int, int, jsonb, text, boolean) is
+comment on function pgrag.search(text, int, text[], halfvec, jsonb, int, int, jsonb, text, boolean) is
 'Finds the chunks that answer a query best: words and meaning, fused, under row-level security, in one snapshot.
 query: as in pgrag.search_lexical. k: 1 to 1,000. collections: names; NULL: all the caller may see. embedding: the query''s vector by the space''s model; NULL: made in SQL where the space is static, else the search is lexical. filter: JSON object that a document''s metadata must contain. depth: candidates of each arm, 1 to 10,000, at least k. rrf_k: 1 to 1,000,000. weights: of `lexical` and `dense`, 0 leaves an arm out. space: answer from this one. exact: forbid the approximate index.
 At most k rows, best first, ties by chunk_id. score: sum over arms of weight / (rrf_k + rank). Ranks from 1, NULL where an arm did not find the chunk. No caller, no rows; a collection that the caller may not see is as if it did not exist. Errors: RG001, RG005, RG011, RG031.';

@@ -1,6 +1,6 @@
 -- Finds the chunks that match the words of a query best, by exact BM25 over what the caller may see.
 create or replace function pgrag.search_lexical(
-    query text, k int default 10, collections text [] default null, filter jsonb default '{}'
+    query text, k int default 10, collections text[] default null, filter jsonb default '{}'
 ) returns table (chunk_id bigint, document_id bigint, rank int, score float8)
 language plpgsql stable parallel safe security invoker
 set search_path = pg_catalog, pg_temp
@@ -19,7 +19,7 @@ begin
 end
 $$;
 
-comment on function pgrag.search_lexical(text, int, text [], jsonb) is
+comment on function pgrag.search_lexical(text, int, text[], jsonb) is
 'Finds the chunks that match the words of a query best, by exact BM25 over what the caller may see.
 query: words are OR-ed and ranked; "phrases" must occur, -words must not, prefix* matches the beginnings of words. k: 1 to 10,000. collections: names; NULL: all. filter: JSON object that a document''s metadata must contain.
 At most k rows, best first, ties by chunk_id; rank from 1; score above 0. N, document frequencies and the average length count the visible chunks of a collection, whatever the filter. No caller, no rows. Errors: RG001, RG011.';

@@ -37,7 +37,19 @@ select c.acl_id, l.lexeme from pgrag.chunk as c cross join lateral unnest(c.tsv)
 except select x.acl_id, x.lexeme from pgrag.lexeme as x
 """
 
-WORDS = ["rotate", "key", "E-4021", "valve", "pressure", "getUserById", "Kessel", "北京大学", "снова", "budget", "the"]
+WORDS = [
+    "rotate",
+    "key",
+    "E-4021",
+    "valve",
+    "pressure",
+    "getUserById",
+    "Kessel",
+    "北京大学",
+    "снова",
+    "budget",
+    "the",
+]
 
 
 def assert_index_is_right(db: Database) -> None:

@@ -13,7 +13,9 @@ TEXTS = {"a": "valve pump", "b": "valve valve", "c": "valve gauge spring"}
 VECTORS = {"a": "[0.8,0.6,0]", "b": "[0,1,0]", "c": "[1,0,0]"}
 QUERY_VECTOR = "[1,0,0]"
 
-SEARCH = "select uri, score, lexical_rank, dense_rank from pgrag.search('valve', embedding => %s::halfvec, {})"
+SEARCH = (
+    "select uri, score, lexical_rank, dense_rank from pgrag.search('valve', embedding => %s::halfvec, {})"
+)
 
 
 @pytest.fixture
@@ -76,8 +78,15 @@ def test_without_a_word_meaning_alone_answers(fused: Database) -> None:
 
 
 def test_a_row_carries_what_it_needs_to_be_cited(fused: Database) -> None:
-    fused.put("t", "# Safety\n\n## Valves\n\nClose the brass stopcock.", title="Manual", metadata='{"product": "vault"}')
-    rows = fused.rows_as("public", "select uri, title, heading_path, content from pgrag.search('stopcock', 1)")
+    fused.put(
+        "t",
+        "# Safety\n\n## Valves\n\nClose the brass stopcock.",
+        title="Manual",
+        metadata='{"product": "vault"}',
+    )
+    rows = fused.rows_as(
+        "public", "select uri, title, heading_path, content from pgrag.search('stopcock', 1)"
+    )
     ((uri, title, heading_path, content),) = rows
     assert (uri, title, heading_path) == ("t", "Manual", ["Safety", "Valves"])
     assert "Close the brass stopcock." in content
@@ -133,9 +142,10 @@ def test_search_leaves_no_trace_that_a_standby_would_refuse(fused: Database) -> 
 
 def explained(db: Database, uri: str, arguments: str) -> list[tuple[object, ...]]:
     chunk_id = db.value(
-        "select c.chunk_id from pgrag.chunk as c join pgrag.document as d using (document_id) where d.uri = %s", (uri,)
+        "select c.chunk_id from pgrag.chunk as c join pgrag.document as d using (document_id) where d.uri = %s",
+        (uri,),
     )
-    query = f"select stage, rank, detail from pgrag.explain_search('valve', array[%s::bigint], embedding => %s::halfvec, {arguments})"  # noqa: S608
+    query = f"select stage, rank, detail from pgrag.explain_search('valve', array[%s::bigint], embedding => %s::halfvec, {arguments})"
     return db.rows_as("public", query, (chunk_id, QUERY_VECTOR))
 
 

@@ -17,7 +17,9 @@ join pgrag.document as d using (document_id) order by s.rank
 
 
 def make_space(db: Database, name: str = "toy", dimension: int = 3, index_kind: str = "none") -> None:
-    db.execute("select pgrag.create_space(%s, 'toy-model', %s, index_kind => %s)", (name, dimension, index_kind))
+    db.execute(
+        "select pgrag.create_space(%s, 'toy-model', %s, index_kind => %s)", (name, dimension, index_kind)
+    )
     db.execute("select pgrag.attach_space('docs', %s)", (name,))
 
 
@@ -39,7 +41,9 @@ def embed(db: Database, vectors: dict[str, Sequence[float]], space: str = "toy")
     db.execute("select pgrag.activate_space('docs', %s)", (space,))
 
 
-def found(db: Database, vector: Sequence[float], who: str = "public", **more: object) -> list[tuple[str, int, float]]:
+def found(
+    db: Database, vector: Sequence[float], who: str = "public", **more: object
+) -> list[tuple[str, int, float]]:
     arguments = ", ".join(f"{name} => %s" for name in ({"k": 10} | more))
     return db.rows_as(who, RANKED.format(arguments), (text(vector), *({"k": 10} | more).values()))  # type: ignore[return-value]
 
@@ -87,7 +91,9 @@ def test_moving_a_document_moves_its_vector(three: Database) -> None:
 
 
 def test_a_vector_of_another_dimension_is_refused_naming_both(three: Database) -> None:
-    with pytest.raises(psycopg.Error, match='space "toy" holds vectors of toy-model of dimension 3, got dimension 2') as e:
+    with pytest.raises(
+        psycopg.Error, match='space "toy" holds vectors of toy-model of dimension 3, got dimension 2'
+    ) as e:
         found(three, [1, 0])
     assert e.value.sqlstate == "RG031"
 
@@ -141,7 +147,10 @@ def test_two_workers_get_different_chunks_and_a_lease_that_ran_out_is_given_agai
     claimed = [[row[0] for row in db.execute("select * from pgrag.claim_chunks('toy', 2)")] for _ in range(3)]
     assert [len(ids) for ids in claimed] == [2, 2, 0]
     assert not set(claimed[0]) & set(claimed[1])
-    db.execute("update pgrag.embed_queue set leased_until = now() - interval '1 second' where chunk_id = %s", (claimed[0][0],))
+    db.execute(
+        "update pgrag.embed_queue set leased_until = now() - interval '1 second' where chunk_id = %s",
+        (claimed[0][0],),
+    )
     assert [row[0] for row in db.execute("select * from pgrag.claim_chunks('toy', 2)")] == [claimed[0][0]]
 
 
@@ -149,7 +158,9 @@ def test_a_chunk_that_fails_eight_times_moves_to_the_dead_letters(db: Database) 
     db.put("x", "about x")
     make_space(db)
     chunk_id = db.value("select chunk_id from pgrag.chunk")
-    attempts = [db.value("select pgrag.fail_chunk('toy', %s, 'out of memory')", (chunk_id,)) for _ in range(8)]
+    attempts = [
+        db.value("select pgrag.fail_chunk('toy', %s, 'out of memory')", (chunk_id,)) for _ in range(8)
+    ]
     assert attempts == [1, 2, 3, 4, 5, 6, 7, 8]
     assert db.execute("select stage, uri, reason from pgrag.failure") == [("embed", "x", "out of memory")]
     assert db.value("select count(*) from pgrag.embed_queue") == 0
@@ -172,7 +183,7 @@ def many(db: Database, many_rows: np.ndarray) -> Database:
     db.execute("select pgrag.create_principals('user:all', 'user:tenth', 'user:few')")
     with db.admin.transaction(), db.admin.cursor() as cursor:
         columns = "batch_id, uri, content_hash, readers, content, ordinal, char_start, char_end, context, token_count"
-        with cursor.copy(f"copy pgrag.staging ({columns}) from stdin") as copy:  # noqa: S608 - a constant
+        with cursor.copy(f"copy pgrag.staging ({columns}) from stdin") as copy:
             batch = "00000000-0000-0000-0000-000000000001"
             for n in range(MANY):
                 readers = ["user:all"] + ["user:tenth"] * (n % 10 == 0) + ["user:few"] * (n % 1000 == 0)
@@ -182,7 +193,9 @@ def many(db: Database, many_rows: np.ndarray) -> Database:
     make_space(db, dimension=WIDTH, index_kind="hnsw")
     jobs = db.execute("select chunk_id, hash, content from pgrag.claim_chunks('toy', %s)", (MANY,))
     vectors = [text(many_rows[int(content)]) for _, _, content in jobs]
-    db.execute("select pgrag.store_vectors('toy', %s, %s, %s)", ([j[0] for j in jobs], [j[1] for j in jobs], vectors))
+    db.execute(
+        "select pgrag.store_vectors('toy', %s, %s, %s)", ([j[0] for j in jobs], [j[1] for j in jobs], vectors)
+    )
     db.execute("select pgrag.activate_space('docs', 'toy')")
     db.execute("analyze")
     return db
@@ -216,6 +229,8 @@ def test_recall_holds_for_everyone_and_the_plan_says_how(many: Database, many_ro
 
 def test_exact_forbids_the_index(many: Database, many_rows: np.ndarray) -> None:
     rows = many.rows_as(
-        "user:all", "select plan from pgrag.search_dense(%s::halfvec, 1, exact => true)", (text(many_rows[0]),)
+        "user:all",
+        "select plan from pgrag.search_dense(%s::halfvec, 1, exact => true)",
+        (text(many_rows[0]),),
     )
     assert rows == [(f"exact over {MANY} vectors",)]

@@ -194,7 +194,7 @@ def load_chunks(db: Database, texts: list[str]) -> None:
     db.execute("insert into pgrag.principal values ('public') on conflict do nothing")
     with db.admin.transaction(), db.admin.cursor() as cursor:
         columns = "batch_id, uri, content_hash, readers, content, ordinal, char_start, char_end, context, token_count"
-        with cursor.copy(f"copy pgrag.staging ({columns}) from stdin") as copy:  # noqa: S608 - a constant
+        with cursor.copy(f"copy pgrag.staging ({columns}) from stdin") as copy:
             for n, text in enumerate(texts):
                 batch, uri = "00000000-0000-0000-0000-000000000001", f"{n:06}"
                 copy.write_row((batch, uri, b"", ["public"], text, None, None, None, None, None))
@@ -219,7 +219,9 @@ def compare_with_bm25s(db: Database, queries: list[str], k: int) -> None:
     compared = 0
     with db.acting("public") as connection:
         for query in queries:
-            row = connection.execute("select terms, counts from pgrag._parse_query('english', %s)", (query,)).fetchone()
+            row = connection.execute(
+                "select terms, counts from pgrag._parse_query('english', %s)", (query,)
+            ).fetchone()
             assert row is not None
             asked = [term for term, n in zip(*row, strict=True) for _ in range(n)]
             if not asked:
@@ -236,9 +238,13 @@ def compare_with_bm25s(db: Database, queries: list[str], k: int) -> None:
 def test_scores_equal_bm25s_on_generated_text(db: Database) -> None:
     random_ = np.random.default_rng(0)
     words = [f"w{chr(97 + n % 26)}{chr(97 + n // 26)}q" for n in range(200)]
-    texts = [" ".join(words[int(w)] for w in random_.zipf(1.3, random_.integers(1, 80)) % 200) for _ in range(500)]
+    texts = [
+        " ".join(words[int(w)] for w in random_.zipf(1.3, random_.integers(1, 80)) % 200) for _ in range(500)
+    ]
     load_chunks(db, texts)
-    queries = [" ".join(words[int(w)] for w in random_.zipf(1.2, random_.integers(1, 9)) % 200) for _ in range(50)]
+    queries = [
+        " ".join(words[int(w)] for w in random_.zipf(1.2, random_.integers(1, 9)) % 200) for _ in range(50)
+    ]
     compare_with_bm25s(db, queries, k=50)
 
 

@@ -1,0 +1,124 @@
+"""What every bench shares: a server with the settings of the product, real passages, and how figures are printed."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import random
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pgrag import install
+from pgrag._version import __version__
+from pgrag.server import EmbeddedServer
+
+SCALE = Path(__file__).parents[2] / "shared" / "data" / "scale" / "passages.jsonl.gz"
+
+Row = dict[str, Any]
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser that knows what every bench takes."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there too")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--database-url", help="a database without pgrag; else an embedded server that is thrown away")
+    return parser
+
+
+@contextmanager
+def database(url: str | None) -> Iterator[str]:
+    """Yield the DSN of a database with pgrag in it; an embedded one is durable (fsync on) and goes afterwards."""
+    if url is not None:
+        install.init(url)
+        install.upgrade(url)
+        yield url
+        return
+    with tempfile.TemporaryDirectory(prefix="pgrag-bench-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)
+        server = EmbeddedServer(Path(folder) / "data")
+        dsn = server.start()
+        try:
+            install.init(dsn)
+            install.upgrade(dsn)
+            yield dsn
+        finally:
+            server.stop()
+
+
+def passages(count: int, seed: int, *, shuffled: bool = True) -> list[Row]:
+    """Return real passages, or made ones where the corpus isn't beside the checkout.
+
+    Shuffled, they come in a random order; else in the corpus's own, document by document, from a random one on.
+    """
+    random_ = random.Random(seed)
+    if not SCALE.is_file():
+        words = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrstx"]
+        weights = [1 / rank for rank in range(1, len(words) + 1)]
+        return [
+            {"_id": f"made{n}", "title": "", "group": f"g{n % 50}", "text": " ".join(random_.choices(words, weights, k=75))}
+            for n in range(count)
+        ]
+    with gzip.open(SCALE, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    if shuffled:
+        random_.shuffle(rows)
+    else:
+        first = random_.randrange(len(rows))
+        rows = rows[first:] + rows[:first]
+    while len(rows) < count:
+        rows += [row | {"_id": f"{row['_id']}+{len(rows)}"} for row in rows[: count - len(rows)]]
+    return rows[:count]
+
+
+def report(title: str, dsn: str, settings: Row, rows: Sequence[Row], out: Path | None) -> None:
+    """Print a table with the machine, versions, size and seed; write it as JSON where asked."""
+    about = machine(dsn) | settings
+    print(f"## {title}\n")
+    print(", ".join(f"{name} {value}" for name, value in about.items()), "\n")
+    names = list(rows[0])
+    print("| " + " | ".join(names) + " |")
+    print("| " + " | ".join("---" for _ in names) + " |")
+    for row in rows:
+        print("| " + " | ".join(_shown(row[name]) for name in names) + " |")
+    sys.stdout.flush()
+    if out is not None:
+        out.write_text(json.dumps({"title": title, "about": about, "rows": list(rows)}, indent=1) + "\n", "utf-8")
+
+
+def machine(dsn: str) -> Row:
+    """Return what figures depend on."""
+    with psycopg.connect(dsn) as connection:
+        server = connection.execute("select current_setting('server_version')").fetchone()
+        vector = connection.execute("select extversion from pg_extension where extname = 'vector'").fetchone()
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
+        cpu = names[0] if names else cpu
+    return {
+        "pgrag": __version__,
+        "PostgreSQL": server[0] if server else "?",
+        "pgvector": vector[0] if vector else "?",
+        "Python": platform.python_version(),
+        "CPU": f"{cpu} x {os.cpu_count()}",
+    }
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value below which a share of the values lies."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def _shown(value: object) -> str:
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

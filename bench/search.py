@@ -1,0 +1,125 @@
+"""How long a search takes at 100,000 chunks under row-level security, for callers who see much and little.
+
+python bench/search.py --chunks 100000
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import uuid
+from collections.abc import Sequence
+
+import psycopg
+from _bench import Row, arguments, database, passages, percentile, report
+
+from pgrag.embed import StaticEncoder
+from pgrag.index import compact
+from pgrag.spaces import embed_static, load_static_space
+
+COLUMNS = (
+    "copy pgrag.staging (batch_id, uri, title, content_hash, readers, content, ordinal, heading_path, char_start,"
+    " char_end, context, token_count) from stdin"
+)
+# Who asks, and the share of the passages that they see.
+CALLERS = {"user:all": 1.0, "user:tenth": 0.1, "user:hundredth": 0.01, "user:thousandth": 0.001}
+
+
+def readers_of(row: Row, random_: random.Random) -> list[str]:
+    """Return the group of a passage, and by chance the callers who see only a part."""
+    draw = random_.random()
+    return [f"group:{row['group']}", *(name for name, share in CALLERS.items() if 0.0 < share < 1.0 and draw < share)]
+
+
+def load(connection: psycopg.Connection[tuple[object, ...]], rows: Sequence[Row], seed: int, batch: int = 2000) -> None:
+    """Load each passage as a document of one chunk."""
+    random_ = random.Random(seed)
+    names = {f"group:{row['group']}" for row in rows} | set(CALLERS)
+    connection.execute("select pgrag.create_principals(variadic %s)", (sorted(names),))
+    for group in sorted(names):
+        if group.startswith("group:"):
+            connection.execute("select pgrag.add_member(%s, 'user:all')", (group,))
+    for first in range(0, len(rows), batch):
+        batch_id = uuid.uuid4()
+        with connection.transaction(), connection.cursor() as cursor:
+            with cursor.copy(COLUMNS) as copy:
+                for row in rows[first : first + batch]:
+                    text = row["text"].replace("\0", "")
+                    copy.write_row((batch_id, row["_id"], row["title"], b"", readers_of(row, random_), text, *[None] * 6))
+                    copy.write_row((batch_id, row["_id"], None, None, None, text, 0, [], 0, len(text), row["title"], 128))
+            cursor.execute("select pgrag.load_staged('bench', %s)", (batch_id,))
+
+
+def queries(rows: Sequence[Row], count: int, seed: int) -> list[str]:
+    """Return queries of 2 to 6 words, each from one passage."""
+    random_ = random.Random(seed + 1)
+    made = []
+    while len(made) < count:
+        words = re.findall(r"[^\W\d_]{3,}", random_.choice(rows)["text"])
+        if len(words) >= 6:
+            made.append(" ".join(random_.sample(words, random_.randint(2, 6))))
+    return made
+
+
+def measure(connection: psycopg.Connection[tuple[object, ...]], who: str, call: str, asked: Sequence[str]) -> list[float]:
+    """Return the milliseconds of each query, in one connection as the application's role."""
+    taken = []
+    for query in asked:
+        with connection.transaction():
+            connection.execute("set local role pgrag_app")
+            connection.execute("select pgrag.act_as(%s)", (who,))
+            start = time.perf_counter()
+            connection.execute(call, (query,)).fetchall()  # type: ignore[arg-type]
+            taken.append(1000 * (time.perf_counter() - start))
+    return taken
+
+
+def main() -> None:
+    """Run the bench."""
+    parser = arguments(__doc__)
+    parser.add_argument("--chunks", type=int, default=100_000)
+    parser.add_argument("--queries", type=int, default=200)
+    given = parser.parse_args()
+    rows = passages(given.chunks, given.seed)
+    encoder = StaticEncoder.shipped()
+    with database(given.database_url) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        load_static_space(dsn, encoder)
+        connection.execute("select pgrag.create_collection('bench')")
+        load(connection, rows, given.seed)
+        start = time.perf_counter()
+        embedded = embed_static(connection, "bench", encoder)
+        rate = embedded / (time.perf_counter() - start)
+        compact(connection)
+        connection.execute("vacuum analyze")
+        asked = queries(rows, given.queries, given.seed)
+        table = []
+        for who, share in CALLERS.items():
+            for name, call in (
+                ("lexical", "select * from pgrag.search_lexical(%s, 10)"),
+                ("hybrid", "select * from pgrag.search(%s, 10)"),
+            ):
+                measure(connection, who, call, asked[:20])
+                taken = measure(connection, who, call, asked)
+                table.append(
+                    {
+                        "arm": name,
+                        "visible": f"{100 * share:g} %",
+                        "p50 ms": percentile(taken, 0.5),
+                        "p95 ms": percentile(taken, 0.95),
+                        "max ms": max(taken),
+                    }
+                )
+        acls = connection.execute("select count(*) from pgrag.acl").fetchone()
+        settings = {
+            "chunks": len(rows),
+            "ACLs": acls[0] if acls else 0,
+            "queries": len(asked),
+            "seed": given.seed,
+            "vectors stored a second": round(rate),
+        }
+        report("Search under row-level security", dsn, settings, table, given.json)
+
+
+if __name__ == "__main__":
+    main()

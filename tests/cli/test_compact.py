@@ -1,0 +1,30 @@
+"""pgrag compact: fewer runs, the same answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from _cli import pgrag
+from _pgrag import login_dsn
+
+
+def test_runs_are_merged_and_searches_give_the_same(db: Any) -> None:
+    for number in range(5):
+        db.put(f"{number}.md", f"pump number {number}")
+    search = "select uri, score from pgrag.search('pump')"
+    before = db.rows_as("user:ana", search), db.value("select count(*) from pgrag.posting")
+    done = pgrag(db.dsn, "compact")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "The lexical index is compact.\n")
+    after = db.rows_as("user:ana", search), db.value("select count(*) from pgrag.posting")
+    assert after[0] == before[0]
+    assert after[1] < before[1]
+
+
+def test_one_run_at_a_time_is_wrong_usage(db: Any) -> None:
+    assert pgrag(db.dsn, "compact", "--max-runs", "1").returncode == 2
+
+
+def test_an_application_may_not(db: Any) -> None:
+    done = pgrag(login_dsn(db.dsn, "pgrag_test_app"), "compact")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: permission denied")
