@@ -28,10 +28,14 @@ Row = dict[str, Any]
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
     """Return a parser that knows what every bench takes."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there too")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--database-url", help="a database without pgrag; else an embedded server that is thrown away")
+    parser.add_argument(
+        "--database-url", help="a database without pgrag; else an embedded server that is thrown away"
+    )
     return parser
 
 
@@ -65,7 +69,12 @@ def passages(count: int, seed: int, *, shuffled: bool = True) -> list[Row]:
         words = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrstx"]
         weights = [1 / rank for rank in range(1, len(words) + 1)]
         return [
-            {"_id": f"made{n}", "title": "", "group": f"g{n % 50}", "text": " ".join(random_.choices(words, weights, k=75))}
+            {
+                "_id": f"made{n}",
+                "title": "",
+                "group": f"g{n % 50}",
+                "text": " ".join(random_.choices(words, weights, k=75)),
+            }
             for n in range(count)
         ]
     with gzip.open(SCALE, "rt", encoding="utf-8") as lines:
@@ -92,7 +101,9 @@ def report(title: str, dsn: str, settings: Row, rows: Sequence[Row], out: Path |
         print("| " + " | ".join(_shown(row[name]) for name in names) + " |")
     sys.stdout.flush()
     if out is not None:
-        out.write_text(json.dumps({"title": title, "about": about, "rows": list(rows)}, indent=1) + "\n", "utf-8")
+        out.write_text(
+            json.dumps({"title": title, "about": about, "rows": list(rows)}, indent=1) + "\n", "utf-8"
+        )
 
 
 def machine(dsn: str) -> Row:
@@ -103,7 +114,9 @@ def machine(dsn: str) -> Row:
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
-        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
+        names = [
+            line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line
+        ]
         cpu = names[0] if names else cpu
     return {
         "pgrag": __version__,
@@ -121,4 +134,10 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def _shown(value: object) -> str:
-    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    return (
+        f"{value:,.1f}"
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )

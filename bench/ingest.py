@@ -26,7 +26,14 @@ def chunks_of(rows: Sequence[Row], words: int, count: int) -> list[Row]:
     for row in rows:
         text += row["text"].replace("\0", "").split()
         while len(text) >= words and len(made) < count:
-            made.append({"uri": f"{len(made):08}", "title": row["title"], "group": row["group"], "text": " ".join(text[:words])})
+            made.append(
+                {
+                    "uri": f"{len(made):08}",
+                    "title": row["title"],
+                    "group": row["group"],
+                    "text": " ".join(text[:words]),
+                }
+            )
             text = text[words:]
     return made
 
@@ -41,8 +48,23 @@ def load(connection: psycopg.Connection[tuple[object, ...]], chunks: Sequence[Ro
                 for chunk in chunks[first : first + batch]:
                     text, readers = chunk["text"], [f"group:{chunk['group']}"]
                     digest = hashlib.sha256(text.encode()).digest()
-                    copy.write_row((batch_id, chunk["uri"], chunk["title"], digest, readers, text, *[None] * 6))
-                    row = (batch_id, chunk["uri"], None, None, None, text, 0, [], 0, len(text), chunk["title"], 256)
+                    copy.write_row(
+                        (batch_id, chunk["uri"], chunk["title"], digest, readers, text, *[None] * 6)
+                    )
+                    row = (
+                        batch_id,
+                        chunk["uri"],
+                        None,
+                        None,
+                        None,
+                        text,
+                        0,
+                        [],
+                        0,
+                        len(text),
+                        chunk["title"],
+                        256,
+                    )
                     copy.write_row(row)
             cursor.execute("select pgrag.load_staged('bench', %s)", (batch_id,))
     return time.perf_counter() - start
@@ -54,7 +76,9 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=20_000)
     parser.add_argument("--words", type=int, default=200)
     parser.add_argument("--batch", type=int, default=2000)
-    parser.add_argument("--shuffled", action="store_true", help="documents of all groups mixed, not folder by folder")
+    parser.add_argument(
+        "--shuffled", action="store_true", help="documents of all groups mixed, not folder by folder"
+    )
     given = parser.parse_args()
     rows = passages(given.chunks * given.words // 60 + 1000, given.seed, shuffled=given.shuffled)
     chunks = chunks_of(rows, given.words, given.chunks)
@@ -63,7 +87,9 @@ def main() -> None:
         groups = sorted({f"group:{chunk['group']}" for chunk in chunks})
         connection.execute("select pgrag.create_principals(variadic %s)", (groups,))
         seconds = load(connection, chunks, given.batch)
-        postings = connection.execute("select sum(n), pg_total_relation_size('pgrag.posting') from pgrag.posting").fetchone()
+        postings = connection.execute(
+            "select sum(n), pg_total_relation_size('pgrag.posting') from pgrag.posting"
+        ).fetchone()
         assert postings is not None
         row = {
             "chunks": len(chunks),

@@ -81,7 +81,9 @@ def main() -> None:
                     "peak memory MB": int(peak[1]) / 1000,
                 }
             )
-        report("Memory of an ingest from files, without vectors", dsn, {"seed": given.seed}, table, given.json)
+        report(
+            "Memory of an ingest from files, without vectors", dsn, {"seed": given.seed}, table, given.json
+        )
 
 
 if __name__ == "__main__":

@@ -29,10 +29,15 @@ CALLERS = {"user:all": 1.0, "user:tenth": 0.1, "user:hundredth": 0.01, "user:tho
 def readers_of(row: Row, random_: random.Random) -> list[str]:
     """Return the group of a passage, and by chance the callers who see only a part."""
     draw = random_.random()
-    return [f"group:{row['group']}", *(name for name, share in CALLERS.items() if 0.0 < share < 1.0 and draw < share)]
+    return [
+        f"group:{row['group']}",
+        *(name for name, share in CALLERS.items() if 0.0 < share < 1.0 and draw < share),
+    ]
 
 
-def load(connection: psycopg.Connection[tuple[object, ...]], rows: Sequence[Row], seed: int, batch: int = 2000) -> None:
+def load(
+    connection: psycopg.Connection[tuple[object, ...]], rows: Sequence[Row], seed: int, batch: int = 2000
+) -> None:
     """Load each passage as a document of one chunk."""
     random_ = random.Random(seed)
     names = {f"group:{row['group']}" for row in rows} | set(CALLERS)
@@ -46,8 +51,12 @@ def load(connection: psycopg.Connection[tuple[object, ...]], rows: Sequence[Row]
             with cursor.copy(COLUMNS) as copy:
                 for row in rows[first : first + batch]:
                     text = row["text"].replace("\0", "")
-                    copy.write_row((batch_id, row["_id"], row["title"], b"", readers_of(row, random_), text, *[None] * 6))
-                    copy.write_row((batch_id, row["_id"], None, None, None, text, 0, [], 0, len(text), row["title"], 128))
+                    copy.write_row(
+                        (batch_id, row["_id"], row["title"], b"", readers_of(row, random_), text, *[None] * 6)
+                    )
+                    copy.write_row(
+                        (batch_id, row["_id"], None, None, None, text, 0, [], 0, len(text), row["title"], 128)
+                    )
             cursor.execute("select pgrag.load_staged('bench', %s)", (batch_id,))
 
 
@@ -62,7 +71,9 @@ def queries(rows: Sequence[Row], count: int, seed: int) -> list[str]:
     return made
 
 
-def measure(connection: psycopg.Connection[tuple[object, ...]], who: str, call: str, asked: Sequence[str]) -> list[float]:
+def measure(
+    connection: psycopg.Connection[tuple[object, ...]], who: str, call: str, asked: Sequence[str]
+) -> list[float]:
     """Return the milliseconds of each query, in one connection as the application's role."""
     taken = []
     for query in asked:

@@ -409,7 +409,13 @@ def connect(dsn: str, *, encoder: QueryEncoder | None = None, connections: int =
     with translated(), psycopg.connect(dsn) as connection:
         _configure(connection)  # a pool would hide why it can't connect, and go on trying
     pool = ConnectionPool(
-        dsn, min_size=1, max_size=connections, configure=_configure, timeout=_CONNECT_SECONDS, open=True
+        dsn,
+        min_size=1,
+        max_size=connections,
+        configure=_configure,
+        check=ConnectionPool.check_connection,
+        timeout=_CONNECT_SECONDS,
+        open=True,
     )
     return Store(pool, encoder)
 
@@ -423,6 +429,7 @@ async def connect_async(dsn: str, *, encoder: QueryEncoder | None = None, connec
         dsn,
         min_size=1,
         max_size=connections,
+        check=AsyncConnectionPool.check_connection,
         configure=_configure_async,
         timeout=_CONNECT_SECONDS,
         open=False,

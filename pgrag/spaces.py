@@ -14,9 +14,12 @@ from pgrag.errors import translated
 from pgrag.worker import drain
 
 if TYPE_CHECKING:
-    from pgrag.embed import StaticEncoder
+    from collections.abc import Callable
 
-__all__ = ["embed_static", "load_static_space"]
+    from pgrag.embed import Encoder, StaticEncoder
+    from pgrag.worker import WorkProgress
+
+__all__ = ["embed_static", "load_static_space", "use_model"]
 
 _BATCH = 2000
 
@@ -79,3 +82,45 @@ def embed_static(connection: psycopg.Connection[Any], collection: str, encoder: 
     if not any(space == encoder.name and pending for space, pending in rows):
         return 0
     return drain(connection, encoder, space=encoder.name)
+
+
+def use_model(
+    connection: psycopg.Connection[Any],
+    collection: str,
+    encoder: Encoder,
+    *,
+    on_progress: Callable[[WorkProgress], None] | None = None,
+) -> int:
+    """Let a model answer the dense searches of a collection: its space is made, filled and then activated.
+
+    Searches answer from the space before until the new one lacks nothing. What was embedded before a stop is
+    kept, so calling again goes on.
+
+    Args:
+        connection: In autocommit mode, of a member of ``pgrag_owner``.
+        collection: Its name.
+        encoder: The model; its name is the space's, and its passport is kept there.
+        on_progress: Called after each batch.
+
+    Returns:
+        Vectors written.
+
+    Raises:
+        Refused: there is no such collection, or the space belongs to another model.
+        EncoderError: the model fails for every text.
+    """
+    with translated():
+        connection.execute("select * from pgrag.collection_settings(%s)", (collection,))
+        if connection.execute("select pgrag.has_space(%s)", (encoder.name,)).fetchone() != (True,):
+            connection.execute(
+                "select pgrag.create_space(%s, %s, %s, passport => %s)",
+                (encoder.name, encoder.passport["model"], encoder.dimension, json.dumps(encoder.passport)),
+            )
+        connection.execute(
+            "select pgrag.check_space(%s, %s, %s)", (encoder.name, encoder.passport["model"], encoder.dimension)
+        )
+        connection.execute("select pgrag.attach_space(%s, %s)", (collection, encoder.name))
+    written = drain(connection, encoder, space=encoder.name, on_progress=on_progress)
+    with translated():
+        connection.execute("select pgrag.activate_space(%s, %s)", (collection, encoder.name))
+    return written

@@ -255,9 +255,9 @@ create table pgrag.posting (
     sign smallint not null,
     max_tf smallint not null,
     min_length smallint not null,
-    chunk_ids bigint [] not null,
-    tfs smallint [] not null,
-    lengths smallint [] not null,
+    chunk_ids bigint[] not null,
+    tfs smallint[] not null,
+    lengths smallint[] not null,
     constraint posting_sign_check check (sign in (-1, 1))
 );
 
@@ -334,9 +334,9 @@ create table pgrag.staging (
     language text,
     metadata jsonb,
     content_hash bytea,
-    readers text [],
+    readers text[],
     ordinal int,
-    heading_path text [],
+    heading_path text[],
     page int,
     char_start int,
     char_end int,
@@ -353,7 +353,7 @@ create table pgrag.judged_query (
     collection_id int not null,
     query_id text not null,
     query text not null,
-    principals text [] not null default '{}',
+    principals text[] not null default '{}',
     constraint judged_query_pkey primary key (collection_id, query_id),
     constraint judged_query_collection_id_fkey foreign key (collection_id)
     references pgrag.collection (collection_id) on delete cascade

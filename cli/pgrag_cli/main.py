@@ -17,6 +17,7 @@ from pgrag_cli._database import redact
 from pgrag_cli.compact import compact
 from pgrag_cli.create_collection import create_collection
 from pgrag_cli.down import down
+from pgrag_cli.embed import embed
 from pgrag_cli.ingest import ingest
 from pgrag_cli.init import init
 from pgrag_cli.member import add_member, remove_member
@@ -39,6 +40,7 @@ COMMANDS: list[Callable[..., None]] = [
     upgrade,
     create_collection,
     ingest,
+    embed,
     search,
     pack,
     worker,

@@ -12,6 +12,7 @@ from pgrag.client import connect
 from pgrag.pack import Context, LeftOut, Passage
 from pgrag_cli._caller import As, Collections, check_collections, principals
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
+from pgrag_cli._encoder import QueryModel, load_encoder
 
 __all__ = ["pack"]
 
@@ -20,6 +21,13 @@ def pack(
     query: Annotated[str, typer.Argument(help='Words, "phrases", -exclusions and prefix*.')],
     as_: As = None,
     collection: Collections = None,
+    model: QueryModel = None,
+    space: Annotated[
+        str | None,
+        typer.Option(
+            "--space", metavar="NAME", show_default=False, help="Name of the model's space; else its own."
+        ),
+    ] = None,
     budget: Annotated[
         int, typer.Option("--budget", metavar="TOKENS", help="Most tokens, fences and sources included.")
     ] = 2000,
@@ -29,7 +37,8 @@ def pack(
 ) -> None:
     """Pack the best passages that somebody may read into a token budget; what is in it goes to stderr."""
     who = principals(as_)
-    with connect(resolve_dsn(database_url)) as store:
+    encoder = load_encoder(model, space) if model is not None else None
+    with connect(resolve_dsn(database_url), encoder=encoder) as store:
         caller = store.as_principals(*who)
         check_collections(caller, collection)
         context = caller.pack(query, budget_tokens=budget, k=k, collections=collection)

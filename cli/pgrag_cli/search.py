@@ -16,6 +16,7 @@ from pgrag.client import connect
 from pgrag.types import Explanation, Hit
 from pgrag_cli._caller import As, Collections, check_collections, principals
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
+from pgrag_cli._encoder import QueryModel, load_encoder
 
 __all__ = ["search"]
 
@@ -32,6 +33,13 @@ def search(
     filter_: Annotated[
         str, typer.Option("--filter", metavar="JSON", help="What a document's metadata must contain.")
     ] = "{}",
+    model: QueryModel = None,
+    space: Annotated[
+        str | None,
+        typer.Option(
+            "--space", metavar="NAME", show_default=False, help="Name of the model's space; else its own."
+        ),
+    ] = None,
     exact: Annotated[bool, typer.Option("--exact", help="Forbid the approximate index.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what each word and each arm gave each passage.")
@@ -42,7 +50,8 @@ def search(
     """Find the passages that answer a query best, among what somebody may read."""
     who = principals(as_)
     condition = _object(filter_)
-    with connect(resolve_dsn(database_url)) as store:
+    encoder = load_encoder(model, space) if model is not None else None
+    with connect(resolve_dsn(database_url), encoder=encoder) as store:
         caller = store.as_principals(*who)
         check_collections(caller, collection)
         hits = caller.search(query, k=k, collections=collection, filter=condition, exact=exact)

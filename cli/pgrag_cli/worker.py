@@ -19,10 +19,10 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 
-from pgrag.embed import Encoder, SentenceTransformerEncoder, StaticEncoder
-from pgrag.errors import PgragError, translated
+from pgrag.errors import translated
 from pgrag.worker import WorkProgress, work
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
+from pgrag_cli._encoder import load_encoder
 
 __all__ = ["worker"]
 
@@ -69,7 +69,7 @@ def worker(
 
     What was claimed is finished first; a second signal ends it at once. Any number of workers may run.
     """
-    encoder = _encoder(model, space)
+    encoder = load_encoder(model, space)
     with ExitStack() as stack:
         wait = stack.enter_context(_stop_signals())
         with translated():
@@ -96,21 +96,6 @@ def worker(
     typer.echo(json.dumps(asdict(done)) if as_json else _words(done))
     if once and done.failed:
         raise typer.Exit(1)
-
-
-def _encoder(model: str | None, space: str | None) -> Encoder:
-    if model is None:
-        encoder = StaticEncoder.shipped()
-        if space is not None and space != encoder.name:
-            raise PgragError(
-                f'space "{space}" is not that of the shipped encoder, which is "{encoder.name}"',
-                "Name the model of the space: --model MODEL",
-            )
-        return encoder
-    folder = Path(model)
-    if (folder / "tokens.npz").is_file():
-        return StaticEncoder(folder)
-    return SentenceTransformerEncoder(model, name=space)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ Documents that appear everywhere here: ``open`` for everybody, ``ana``, ``bo`` a
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator, Sequence
@@ -92,7 +93,9 @@ def role(database: Database, name: str, attributes: str, *granted: str) -> Itera
     database.admin.execute(sql.SQL("create role {} " + attributes).format(sql.Identifier(name)))  # type: ignore[arg-type]
     try:
         for group in granted:
-            database.admin.execute(sql.SQL("grant {} to {}").format(sql.Identifier(group), sql.Identifier(name)))
+            database.admin.execute(
+                sql.SQL("grant {} to {}").format(sql.Identifier(group), sql.Identifier(name))
+            )
         yield name
     finally:
         database.admin.execute(sql.SQL("drop owned by {}").format(sql.Identifier(name)))
@@ -125,8 +128,8 @@ def test_an_empty_or_malformed_identity_is_no_caller(people: Database, setting: 
 
 def test_an_identity_nested_too_deep_to_read_shows_nothing(people: Database) -> None:
     connection = people.connect("pgrag_test_app")
-    with pytest.raises(psycopg.Error, match="stack depth"), connection.transaction():
-        set_local(connection, "pgrag.principals", "[" * 200_000)
+    connection.execute("select set_config('pgrag.principals', repeat('[', 200000), false)")
+    with pytest.raises(psycopg.Error, match="stack depth"):
         connection.execute("select from pgrag.document")
 
 
@@ -254,7 +257,9 @@ def test_a_plain_reader_can_not_forge_the_kept_bits(people: Database) -> None:
 def test_the_kept_bits_are_only_a_memory_of_what_an_application_could_assert_anyway(people: Database) -> None:
     """Documented: members of pgrag_app are believed, since they could as well act as everybody."""
     with people.acting("user:ana") as connection:
-        stamp = connection.execute("select substring(current_setting('pgrag.acl_bits') from '^.*:')").fetchone()
+        stamp = connection.execute(
+            "select substring(current_setting('pgrag.acl_bits') from '^.*:')"
+        ).fetchone()
         assert stamp is not None
         set_local(connection, "pgrag.acl_bits", f"{stamp[0]}ffffffff")
         assert connection.execute("select count(*) from pgrag.document").fetchone() == (4,)
@@ -281,7 +286,9 @@ def test_malformed_kept_bits_are_made_again(people: Database, bits: str) -> None
 
 def test_kept_bits_with_the_right_stamp_and_a_wrong_digit_are_made_again(people: Database) -> None:
     with people.acting("user:ana") as connection:
-        connection.execute("select set_config('pgrag.acl_bits', current_setting('pgrag.acl_bits') || 'g', true)")
+        connection.execute(
+            "select set_config('pgrag.acl_bits', current_setting('pgrag.acl_bits') || 'g', true)"
+        )
         assert seen(connection) == ["ana", "open"]
 
 
@@ -293,7 +300,9 @@ def test_kept_bits_with_the_right_stamp_and_a_wrong_digit_are_made_again(people:
     ("function", "nothing"),
     [("visible_acl_ids", []), ("_principals_of", [])],
 )
-def test_nobody_learns_what_another_role_sees(people: Database, who: str, function: str, nothing: object) -> None:
+def test_nobody_learns_what_another_role_sees(
+    people: Database, who: str, function: str, nothing: object
+) -> None:
     connection = people.connect("pgrag_test_reader")
     call = sql.SQL("select pgrag.{}({})").format(sql.Identifier(function), sql.Literal(who))
     assert connection.execute(call).fetchone() == (nothing,)
@@ -447,7 +456,11 @@ def test_parallel_workers_know_the_caller(people: Database) -> None:
 
 
 def test_groups_nest(people: Database) -> None:
-    for group, member in [("group:hr", "group:managers"), ("group:managers", "group:board"), ("group:board", "user:ana")]:
+    for group, member in [
+        ("group:hr", "group:managers"),
+        ("group:managers", "group:board"),
+        ("group:board", "user:ana"),
+    ]:
         people.execute("select pgrag.add_member(%s, %s)", (group, member))
     assert seen_by(people, "user:ana") == ["ana", "hr", "open"]
 
@@ -489,7 +502,7 @@ def test_more_marks_before_a_name_do_not_undo_a_deny(people: Database, readers: 
 
 @pytest.mark.parametrize("chain", [["group:a", "group:b"], ["group:a", "group:b", "group:c", "group:d"]])
 def test_a_circle_of_groups_is_refused(people: Database, chain: list[str]) -> None:
-    for group, member in zip(chain, chain[1:], strict=False):
+    for group, member in itertools.pairwise(chain):
         people.execute("select pgrag.add_member(%s, %s)", (group, member))
     with pytest.raises(psycopg.Error) as caught:
         people.execute("select pgrag.add_member(%s, %s)", (chain[-1], chain[0]))
@@ -628,5 +641,7 @@ def test_a_role_may_be_in_a_group(people: Database) -> None:
 
 
 def test_an_application_never_counts_as_its_own_role(people: Database) -> None:
-    people.put("role", "shared words for a role", ["role:pgrag_test_app", "role:pgrag_app", "role:pgrag_reader"])
+    people.put(
+        "role", "shared words for a role", ["role:pgrag_test_app", "role:pgrag_app", "role:pgrag_reader"]
+    )
     assert seen_by(people, "user:ana") == ["ana", "open"]

@@ -6,7 +6,7 @@ as $$
 declare
     -- What only writers call. Every other function is for readers too, since a reader's query may reach it.
     for_writers text[] := array[
-        '_acl_id', '_embed_static_document', 'attach_space', 'claim_chunks', 'collection_settings', 'compact', 'create_collection', 'create_principals',
+        '_acl_id', '_embed_static_document', 'attach_space', 'check_space', 'claim_chunks', 'collection_settings', 'compact', 'create_collection', 'create_principals',
         'delete_document', 'fail_chunk', 'load_staged', 'prune_documents', 'put_document', 'record_failure', 'set_readers', 'space_backlog', 'status',
         'store_vectors', 'unchanged', 'unknown_readers'
     ];

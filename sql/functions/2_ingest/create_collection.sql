@@ -14,6 +14,15 @@ declare
     new_id int;
     chosen_id int;
 begin
+    if name is null or name !~ '^\S(.{0,98}\S)?$' then
+        raise exception 'a collection''s name has 1 to 100 characters and no space at its ends, got "%"', coalesce(name, 'NULL')
+            using errcode = 'RG001', hint = 'Pass a name such as handbook.';
+    end if;
+    perform pgrag._check_range('chunk_tokens', chunk_tokens, 16, 8192);
+    if k1 is null or k1 not between 0 and 10 or b is null or b not between 0 and 1 then
+        raise exception 'k1 must be between 0 and 10 and b between 0 and 1, got % and %', k1, b
+            using errcode = 'RG001', hint = 'The usual values are 1.2 and 0.75.';
+    end if;
     perform pgrag.analyze(analyzer, 'known');
     if exists (select from pgrag.collection as c where c.name = create_collection.name) then
         raise exception 'collection "%" exists already', name
@@ -43,4 +52,4 @@ $$;
 comment on function pgrag.create_collection(text, text, float8, float8, int, text) is
 'Makes a collection, the place where documents are put; returns its collection_id.
 analyzer: a text search configuration. k1 0 to 10 and b 0 to 1: BM25. chunk_tokens: most tokens in a chunk, 16 to 8,192. space: its embedding space; NULL: the first active static space, or none, and then search is lexical.
-For members of pgrag_writer and pgrag_owner. Errors: RG004 the name is taken, RG005 no such space, RG010 no such analyzer.';
+For members of pgrag_writer and pgrag_owner. Errors: RG001 a name or number out of its range, RG004 the name is taken, RG005 no such space, RG010 no such analyzer.';

@@ -8,6 +8,8 @@ declare
     of_id int := pgrag._query_space(space);
     queued bigint;
 begin
+    -- A writer who began before this commits would not queue its chunks for the space: so wait for those, and hold the next.
+    lock table pgrag.chunk in share mode;
     insert into pgrag.collection_space (collection_id, space_id) values (to_id, of_id)
     on conflict on constraint collection_space_pkey do nothing;
     if not found then
@@ -22,4 +24,4 @@ end
 $$;
 
 comment on function pgrag.attach_space(text, text) is
-'Lets a space hold the vectors of a collection, and queues what it lacks; returns how many chunks were queued. Searches are not changed until pgrag.activate_space. For members of pgrag_writer and pgrag_owner. Errors: RG002, RG005.';
+'Lets a space hold the vectors of a collection, and queues what it lacks; returns how many chunks were queued. Searches are not changed until pgrag.activate_space. Writers wait until this transaction ends. For members of pgrag_writer and pgrag_owner. Errors: RG002, RG005.';

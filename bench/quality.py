@@ -1,0 +1,118 @@
+"""nDCG@10 of each arm on judged sets, with documents and queries encoded by the shipped token table.
+
+python bench/quality.py --judged ../shared/data/judged
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import psycopg
+from _bench import Row, arguments, database, report
+
+from pgrag.embed import StaticEncoder
+from pgrag.spaces import embed_static, load_static_space
+
+SETS = ("scifact", "cacm", "cosqa", "anthropic_contextual_code", "xquad/en")
+ARMS = {
+    "lexical": '{"lexical": 1, "dense": 0}',
+    "dense": '{"lexical": 0, "dense": 1}',
+    "hybrid": '{"lexical": 1, "dense": 1}',
+    "hybrid, dense 0.3": '{"lexical": 1, "dense": 0.3}',
+}
+COLUMNS = (
+    "copy pgrag.staging (batch_id, uri, title, content_hash, readers, content, ordinal, heading_path, char_start,"
+    " char_end, context, token_count) from stdin"
+)
+
+
+def lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a JSONL file, packed or not."""
+    packed = path.with_name(path.name + ".gz")
+    text = gzip.decompress(packed.read_bytes()) if packed.is_file() else path.read_bytes()
+    yield from map(json.loads, text.splitlines())
+
+
+def qrels(path: Path) -> list[ir_measures.Qrel]:
+    """Read judgements: query, document and grade between tabs."""
+    rows = (line.split("\t") for line in path.read_text("utf-8").splitlines())
+    return [
+        ir_measures.Qrel(query, document, int(grade))
+        for query, document, grade in rows
+        if grade.lstrip("-").isdigit()
+    ]
+
+
+def load(connection: psycopg.Connection[tuple[object, ...]], name: str, corpus: Path) -> int:
+    """Load a document of one chunk per entry of the corpus."""
+    connection.execute("select pgrag.create_collection(%s)", (name,))
+    batch, count = uuid.uuid4(), 0
+    with connection.transaction(), connection.cursor() as cursor:
+        with cursor.copy(COLUMNS) as copy:
+            for document in lines(corpus):
+                text = (document["text"] or document["title"] or "-").replace("\0", "")
+                title = document.get("title") or ""
+                copy.write_row((batch, document["_id"], title, b"", ["public"], text, *[None] * 6))
+                copy.write_row(
+                    (batch, document["_id"], None, None, None, text, 0, [], 0, len(text), title, 256)
+                )
+                count += 1
+        cursor.execute("select pgrag.load_staged(%s, %s)", (name, batch))
+    return count
+
+
+def main() -> None:
+    """Run the bench."""
+    parser = arguments(__doc__)
+    parser.add_argument(
+        "--judged", type=Path, default=Path(__file__).parents[2] / "shared" / "data" / "judged"
+    )
+    given = parser.parse_args()
+    encoder, table = StaticEncoder.shipped(), []
+    with database(given.database_url) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        load_static_space(dsn, encoder)
+        for name in SETS:
+            folder = given.judged / name
+            if not folder.is_dir():
+                print(f"{name}: not at {folder}, left out")
+                continue
+            documents = load(connection, name, folder / "corpus.jsonl")
+            embed_static(connection, name, encoder)
+            connection.execute("vacuum analyze")
+            judged = qrels(folder / "qrels.tsv")
+            wanted = {qrel.query_id for qrel in judged}
+            asked = [(q["_id"], q["text"]) for q in lines(folder / "queries.jsonl") if q["_id"] in wanted]
+            row: Row = {"set": name, "documents": documents, "queries": len(asked)}
+            for arm, weights in ARMS.items():
+                run = []
+                with connection.transaction():
+                    connection.execute("set local role pgrag_app")
+                    connection.execute("select pgrag.act_as('public')")
+                    for query_id, query in asked:
+                        found = connection.execute(
+                            "select uri, score from pgrag.search(%s, 10, array[%s], weights => %s)",
+                            (query, name, weights),
+                        )
+                        run += [
+                            ir_measures.ScoredDoc(query_id, uri, score) for uri, score in found.fetchall()
+                        ]
+                measure = ir_measures.nDCG @ 10
+                row[arm] = f"{ir_measures.calc_aggregate([measure], judged, run)[measure]:.3f}"
+            table.append(row)
+        report(
+            "nDCG@10, documents and queries by the shipped table",
+            dsn,
+            {"encoder": encoder.name},
+            table,
+            given.json,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,362 @@
+"""Invisible means absent: what one caller gets is what a database without the hidden rows would give, to the last bit.
+
+One database has a long history: documents of several people are put, edited, moved between readers, deleted, and the
+logs are compacted. For each caller there are two twins. The *remembering* twin went through the same history without
+the documents that the caller may not read, so its chunks are numbered in the same order, and whole answers are equal.
+The *fresh* twin was made from the final state in one go, so ties may come in another order, and all scores are equal.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from _pgrag import Database
+
+GROUPS = {
+    "group:eng": ["user:ana", "user:dan", "group:leads"],
+    "group:hr": ["user:bo"],
+    "group:leads": ["user:carla"],
+    "group:guests": ["user:gus"],
+}
+READERS = (
+    ["public"],
+    ["group:eng"],
+    ["group:hr"],
+    ["user:ana"],
+    ["group:eng", "!user:dan"],
+    ["public", "!group:guests"],
+    ["user:boss"],
+    ["group:hr", "user:carla"],
+    ["group:eng", "group:hr", "!group:leads"],
+    [],
+)
+CALLERS = ("user:ana", "user:bo", "user:carla", "user:dan", "user:gus", "user:stranger", "user:boss")
+WORDS = re.findall(
+    r"\S+",
+    "vault key keys rotate rotation server servers error failed login payroll salary merger secret budget holiday policy "
+    "quarter report engine pump valve pressure region backup restore snapshot token tokens expiry renewal E-4021 E-4022 "
+    "TS-999 C++ node.js foo_bar camelCase running runner ran",
+)
+QUERIES = (
+    "vault",
+    "vault key rotation",
+    "error E-4021 after rotating keys",
+    "E-4022",
+    "TS-999 backup",
+    "C++",
+    "node.js engine",
+    "foo_bar",
+    "salary payroll budget holiday",
+    "merger",
+    "merger merger merger budget",
+    "secret",
+    '"vault key"',
+    '"key rotation" server',
+    '"backup restore" "snapshot token"',
+    "vault -secret",
+    'salary -"payroll budget"',
+    "-secret",
+    "vau*",
+    "ro* -server",
+    "re* pump",
+    "tok* exp*",
+    "zzz",
+    "running",
+    "the",
+    "policy quarter report region " * 5,
+    "only1 only2 only3",
+    "only* server",
+    "title3 title7",
+    "heading vault",
+)
+FILTERS = ("{}", '{"team": "eng"}', '{"team": "hr", "year": 2024}', '{"nothing": 1}')
+
+
+@dataclass
+class Document:
+    collection: str
+    content: str
+    readers: list[str]
+    title: str
+    metadata: str
+
+
+@dataclass
+class History:
+    """What happened, as SQL with arguments, each of one document (or None), and the state that it led to."""
+
+    steps: list[tuple[tuple[str, str] | None, str, tuple[Any, ...]]] = field(default_factory=list)
+    state: dict[tuple[str, str], Document] = field(default_factory=dict)
+
+    def put(self, uri: str, document: Document) -> None:
+        self.state[document.collection, uri] = document
+        self.steps.append(((document.collection, uri), *put_statement(uri, document)))
+
+    def move(self, key: tuple[str, str], readers: list[str]) -> None:
+        self.state[key].readers = readers
+        self.steps.append((key, "select pgrag.set_readers(%s, %s, %s)", (*key, readers)))
+
+    def delete(self, key: tuple[str, str]) -> None:
+        del self.state[key]
+        self.steps.append((key, "select pgrag.delete_document(%s, %s)", key))
+
+    def compact(self) -> None:
+        self.steps.append((None, "select pgrag.compact()", ()))
+
+
+def put_statement(uri: str, document: Document) -> tuple[str, tuple[Any, ...]]:
+    return (
+        "select pgrag.put_document(%s, %s, %s, %s, title => %s, metadata => %s)",
+        (document.collection, uri, document.content, document.readers, document.title, document.metadata),
+    )
+
+
+def history() -> History:
+    """A hundred documents and what became of them; the same each time."""
+    rng = random.Random(20260807)
+    made = History()
+
+    def sentence() -> str:
+        # Few words are frequent, most are rare, as in prose.
+        return " ".join(
+            WORDS[min(int(rng.expovariate(0.09)), len(WORDS) - 1)] for _ in range(rng.randint(4, 25))
+        )
+
+    def content(number: int) -> str:
+        parts = [f"# Heading {WORDS[number % len(WORDS)]}", sentence() + f" only{number}."]
+        for _ in range(rng.randint(0, 3)):
+            parts += [f"## {sentence()[:30]}", sentence() + ". " + sentence() + "."]
+        return "\n\n".join(parts)
+
+    def document(number: int, collection: str, readers: list[str]) -> Document:
+        metadata = rng.choice(['{"team": "eng"}', '{"team": "hr", "year": 2024}', '{"team": "hr"}', "{}"])
+        return Document(collection, content(number), readers, f"title{number}", metadata)
+
+    for number in range(80):
+        made.put(f"doc{number}", document(number, "docs", READERS[number % len(READERS)]))
+    for number in range(20):
+        made.put(f"doc{number}", document(number, "closed", rng.choice([["group:hr"], ["user:boss"]])))
+    made.compact()
+    for turn in range(90):
+        key = rng.choice(sorted(made.state))
+        before = made.state[key]
+        if turn % 30 == 29:
+            made.compact()
+        if turn % 3 == 0:
+            made.move(key, READERS[rng.randrange(len(READERS))])
+        elif turn % 9 == 1:
+            made.delete(key)
+        else:
+            # Only a part changes, so that chunks are kept beside new ones.
+            text = before.content + f"\n\n## More\n\n{sentence()}." if turn % 2 else content(turn)
+            made.put(key[1], Document(key[0], text, before.readers, before.title, before.metadata))
+    # There and back again: visible, hidden, visible; and hidden, visible, hidden.
+    for uri, there in (("doc0", ["user:boss"]), ("doc10", []), ("doc6", ["public"]), ("doc16", ["public"])):
+        key = ("docs", uri)
+        if key in made.state:
+            back = made.state[key].readers
+            made.move(key, there)
+            made.move(key, back)
+    # A word that every document of some hidden ACL has, and then no longer.
+    for uri in ("doc26", "doc36"):
+        key = ("docs", uri)
+        if key in made.state:
+            before = made.state[key]
+            made.put(uri, Document("docs", "quagmire vault", before.readers, before.title, before.metadata))
+            made.put(uri, Document("docs", before.content, before.readers, before.title, before.metadata))
+    return made
+
+
+def principals(caller: str) -> set[str]:
+    """Whom somebody counts as, told without the database."""
+    names = {caller, "public"}
+    while True:
+        more = {group for group, members in GROUPS.items() if names & set(members)} - names
+        if not more:
+            return names
+        names |= more
+
+
+def may_read(caller: str, readers: list[str]) -> bool:
+    names = principals(caller)
+    return bool(names & set(readers)) and not any(name in readers for name in (f"!{name}" for name in names))
+
+
+def prepare(database: Database) -> None:
+    for group, members in GROUPS.items():
+        for member in members:
+            database.execute("select pgrag.add_member(%s, %s)", (group, member))
+    for name in ("docs", "closed"):
+        database.execute("select pgrag.create_collection(%s, chunk_tokens => 32)", (name,))
+
+
+@pytest.fixture(scope="module")
+def made() -> History:
+    return history()
+
+
+@pytest.fixture(scope="module")
+def original(
+    installed_template: str, session_database: Callable[..., str], made: History
+) -> Iterator[Database]:
+    database = Database(session_database(template=installed_template))
+    prepare(database)
+    for _, statement, arguments in made.steps:
+        database.execute(statement, arguments)
+    yield database
+    database.close()
+
+
+@pytest.fixture(scope="module", params=CALLERS)
+def caller(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def remembering(
+    installed_template: str, session_database: Callable[..., str], made: History, caller: str
+) -> Iterator[Database]:
+    """The same history, without the documents that the caller may not read in the end."""
+    database = Database(session_database(template=installed_template))
+    prepare(database)
+    for key, statement, arguments in made.steps:
+        if key is None or (key in made.state and may_read(caller, made.state[key].readers)):
+            database.execute(statement, arguments)
+    yield database
+    database.close()
+
+
+@pytest.fixture(scope="module")
+def fresh(
+    installed_template: str, session_database: Callable[..., str], made: History, caller: str
+) -> Iterator[Database]:
+    """No history: the documents that the caller may read in the end, put once."""
+    database = Database(session_database(template=installed_template))
+    prepare(database)
+    for (_, uri), document in made.state.items():
+        if may_read(caller, document.readers):
+            database.execute(*put_statement(uri, document))
+    yield database
+    database.close()
+
+
+# Chunks are told by collection, uri and ordinal: numbers have gaps where hidden rows are.
+NAMES = (
+    "inner join pgrag.chunk as c on c.chunk_id = s.chunk_id inner join pgrag.document as d "
+    "on d.collection_id = c.collection_id and d.document_id = c.document_id "
+    "inner join pgrag.collection as o on o.collection_id = c.collection_id"
+)
+LEXICAL = (
+    "select o.name, d.uri, c.ordinal, s.rank, s.score from pgrag.search_lexical(%s, %s, %s, %s) as s "
+    f"{NAMES} order by s.rank"
+)
+SEARCH = (
+    "select o.name, c.ordinal, s.uri, s.title, s.heading_path, s.content, s.score, s.lexical_rank, s.lexical_score, "
+    f"s.dense_rank, s.dense_distance, s.dense_plan from pgrag.search(%s, %s, %s, filter => %s) with ordinality as s {NAMES} "
+    "order by s.ordinality"
+)
+PACK = (
+    "select place, passage_id, uri, title, heading_path, page, char_start, char_end, content, token_count, score, "
+    "removed_characters, flagged, text, left_out from pgrag.pack_context(%s, %s, filter => %s) "
+    "with ordinality order by ordinality"
+)
+EXPLAIN = (
+    "select o.name, d.uri, c.ordinal, s.stage, s.rank, s.value, s.detail from pgrag.explain_search(%s, "
+    f"(select array_agg(c.chunk_id order by c.chunk_id) from pgrag.chunk as c)) with ordinality as s {NAMES} "
+    "order by s.ordinality"
+)
+
+
+def answers(
+    database: Database, caller: str, statement: str, arguments: list[tuple[Any, ...]]
+) -> list[list[Any]]:
+    with database.acting(caller) as connection:
+        return [connection.execute(statement, each).fetchall() for each in arguments]  # type: ignore[call-overload]
+
+
+def test_the_history_has_something_to_hide_and_to_show(made: History, caller: str) -> None:
+    shown = [document for document in made.state.values() if may_read(caller, document.readers)]
+    assert len(made.state) - len(shown) >= 5
+    assert len(shown) >= 5
+    assert len({tuple(document.readers) for document in made.state.values()}) >= 8
+
+
+def test_the_caller_sees_the_documents_that_plain_rules_allow(
+    original: Database, made: History, caller: str
+) -> None:
+    allowed = sorted(key for key, document in made.state.items() if may_read(caller, document.readers))
+    query = (
+        "select o.name, d.uri from pgrag.document as d inner join pgrag.collection as o using (collection_id)"
+    )
+    assert sorted(original.rows_as(caller, query)) == allowed
+
+
+@pytest.mark.parametrize("collections", [None, ["docs"], ["closed"]], ids=str)
+def test_lexical_search_is_equal(
+    original: Database, remembering: Database, caller: str, collections: list[str] | None
+) -> None:
+    asked = [
+        (query, k, collections, condition) for query in QUERIES for condition in FILTERS for k in (3, 1000)
+    ]
+    expected = answers(remembering, caller, LEXICAL, asked)
+    for arguments, one, other in zip(asked, answers(original, caller, LEXICAL, asked), expected, strict=True):
+        assert one == other, arguments
+
+
+def test_search_is_equal(original: Database, remembering: Database, caller: str) -> None:
+    asked = [(query, k, None, condition) for query in QUERIES for condition in FILTERS[:2] for k in (1, 10)]
+    expected = answers(remembering, caller, SEARCH, asked)
+    for arguments, one, other in zip(asked, answers(original, caller, SEARCH, asked), expected, strict=True):
+        assert one == other, arguments
+
+
+def test_a_packed_context_is_equal(original: Database, remembering: Database, caller: str) -> None:
+    asked = [(query, budget, "{}") for query in QUERIES for budget in (150, 2000)]
+    expected = answers(remembering, caller, PACK, asked)
+    for arguments, one, other in zip(asked, answers(original, caller, PACK, asked), expected, strict=True):
+        assert one == other, arguments
+
+
+def test_an_explanation_is_equal(original: Database, remembering: Database, caller: str) -> None:
+    asked = [(query,) for query in QUERIES]
+    expected = answers(remembering, caller, EXPLAIN, asked)
+    for arguments, one, other in zip(asked, answers(original, caller, EXPLAIN, asked), expected, strict=True):
+        assert one == other, arguments
+
+
+def test_the_list_of_collections_is_equal(original: Database, remembering: Database, caller: str) -> None:
+    query = "select * from pgrag.collections()"
+    assert original.rows_as(caller, query) == remembering.rows_as(caller, query)
+
+
+def test_every_score_is_equal_to_that_of_a_database_without_a_history(
+    original: Database, fresh: Database, caller: str
+) -> None:
+    asked = [(query, 10_000, None, condition) for query in QUERIES for condition in FILTERS]
+    expected = answers(fresh, caller, LEXICAL, asked)
+    for arguments, one, other in zip(asked, answers(original, caller, LEXICAL, asked), expected, strict=True):
+        assert scores(one) == scores(other), arguments
+
+
+def scores(rows: list[Any]) -> dict[tuple[str, str, int], float]:
+    return {(collection, uri, ordinal): score for collection, uri, ordinal, _, score in rows}
+
+
+def test_the_statistics_add_up_to_the_same(original: Database, fresh: Database, caller: str) -> None:
+    query = (
+        "select o.name, sum(s.chunks), sum(s.lexemes) from pgrag.corpus_stat as s "
+        "inner join pgrag.collection as o using (collection_id) group by o.name order by o.name"
+    )
+    assert original.rows_as(caller, query) == fresh.rows_as(caller, query)
+
+
+def test_compaction_changes_no_answer(original: Database, caller: str) -> None:
+    asked = [(query, 1000, None, condition) for query in QUERIES for condition in FILTERS]
+    before = answers(original, caller, LEXICAL, asked)
+    original.execute("select pgrag.compact()")
+    assert answers(original, caller, LEXICAL, asked) == before
