@@ -12,7 +12,7 @@ SHELL_SCRIPTS = .ci/run docker/*.sh
 help:  ## this list
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
-demo: .venv/.local  ## the handbook, two people, one question: what each may read, with citations
+demo: .venv/.local  ## the handbook, three people, one question: what each may read, with citations
 	.venv/bin/python examples/demo.py $(ARGS)
 
 test: .venv/.dev  ## every test; ARGS='tests/sql -k search' for some

@@ -8,7 +8,6 @@ import json
 import os
 import platform
 import random
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -92,18 +91,20 @@ def passages(count: int, seed: int, *, shuffled: bool = True) -> list[Row]:
 def report(title: str, dsn: str, settings: Row, rows: Sequence[Row], out: Path | None) -> None:
     """Print a table with the machine, versions, size and seed; write it as JSON where asked."""
     about = machine(dsn) | settings
-    print(f"## {title}\n")
-    print(", ".join(f"{name} {value}" for name, value in about.items()), "\n")
-    names = list(rows[0])
-    print("| " + " | ".join(names) + " |")
-    print("| " + " | ".join("---" for _ in names) + " |")
-    for row in rows:
-        print("| " + " | ".join(_shown(row[name]) for name in names) + " |")
-    sys.stdout.flush()
+    print(markdown(title, about, rows), flush=True)
     if out is not None:
         out.write_text(
             json.dumps({"title": title, "about": about, "rows": list(rows)}, indent=1) + "\n", "utf-8"
         )
+
+
+def markdown(title: str, about: Row, rows: Sequence[Row]) -> str:
+    """Return a table in Markdown, under its title and over what its figures depend on."""
+    names = list(rows[0])
+    lines = [f"{title}:", "", "| " + " | ".join(names) + " |", "| " + " | ".join("---" for _ in names) + " |"]
+    lines += ["| " + " | ".join(_shown(row[name]) for name in names) + " |" for row in rows]
+    lines += ["", "With " + ", ".join(f"{name} {value}" for name, value in about.items()) + ".", ""]
+    return "\n".join(lines)
 
 
 def machine(dsn: str) -> Row:

@@ -13,10 +13,10 @@ from typing import Any, Self
 
 import psycopg
 from pgvector import HalfVector
-from pgvector.psycopg import register_vector, register_vector_async
 from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
+from pgrag._vector import register, register_async
 from pgrag.errors import ConnectionFailed, DatabaseError, NotInstalled, Refused, translated
 from pgrag.pack import Context, context_from_rows
 from pgrag.types import Collection, Embedding, Explanation, Hit, QueryEncoder
@@ -407,12 +407,12 @@ def connect(dsn: str, *, encoder: QueryEncoder | None = None, connections: int =
         ConnectionFailed: no database answers.
     """
     with translated(), psycopg.connect(dsn) as connection:
-        _configure(connection)  # a pool would hide why it can't connect, and go on trying
+        register(connection)  # a pool would hide why it can't connect, and go on trying
     pool = ConnectionPool(
         dsn,
         min_size=1,
         max_size=connections,
-        configure=_configure,
+        configure=register,
         check=ConnectionPool.check_connection,
         timeout=_CONNECT_SECONDS,
         open=True,
@@ -424,28 +424,18 @@ async def connect_async(dsn: str, *, encoder: QueryEncoder | None = None, connec
     """Connect to a database with pgrag, for asyncio; arguments and errors as :func:`connect`."""
     with translated():
         async with await psycopg.AsyncConnection.connect(dsn) as connection:
-            await _configure_async(connection)
+            await register_async(connection)
     pool = AsyncConnectionPool(
         dsn,
         min_size=1,
         max_size=connections,
         check=AsyncConnectionPool.check_connection,
-        configure=_configure_async,
+        configure=register_async,
         timeout=_CONNECT_SECONDS,
         open=False,
     )
     await pool.open()
     return AsyncStore(pool, encoder)
-
-
-def _configure(connection: psycopg.Connection[Any]) -> None:
-    register_vector(connection)
-    connection.commit()
-
-
-async def _configure_async(connection: psycopg.AsyncConnection[Any]) -> None:
-    await register_vector_async(connection)
-    await connection.commit()
 
 
 def _no_role(user: str, error: psycopg.Error) -> DatabaseError:

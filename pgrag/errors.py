@@ -92,6 +92,7 @@ CODES = {
     "RG011": "the query is too long",
     "RG012": "the chunk budget is out of its range",
     "RG013": "a text with too many different words",
+    "RG014": "pruning would remove most of a collection",
     "RG020": "the role may not act for others",
     "RG021": "row security is not active",
     "RG022": "not the name of a principal",
@@ -101,6 +102,8 @@ CODES = {
 }
 
 _NOT_INSTALLED = {"3F000", "42883", "42P01"}
+# What libpq says of a connection string that it can't read; it quotes it, and that may hold a password.
+_UNREADABLE_DSN = ("connection info string", "connection option", "URI", "percent-encoded")
 
 
 @contextlib.contextmanager
@@ -127,6 +130,14 @@ def translate(error: psycopg.Error) -> DatabaseError:
     if notes := getattr(error, "__notes__", []):
         message = f"{message} ({'; '.join(notes)})"
     hint = error.diag.message_hint
+    if (
+        code is None
+        and isinstance(error, psycopg.ProgrammingError)
+        and any(sign in message for sign in _UNREADABLE_DSN)
+    ):
+        return ConnectionFailed(
+            "that isn't a connection string.", "Write it as postgresql://user@host:5432/database", code
+        )
     if code is None and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         reason = message.splitlines()[0]
         return ConnectionFailed(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.resources
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,9 @@ __all__ = ["InstallResult", "init", "sql_folder", "upgrade"]
 OLDEST_SERVER = 16
 NEWEST_SERVER = 18
 OLDEST_VECTOR = (0, 8, 4)
+# Shorter than deadlock_timeout's default, so that an upgrade gives way before a caller is made to.
+LOCK_TIMEOUT_MS = 500
+LOCK_ATTEMPTS = 200
 REPEATABLE = ("functions", "triggers", "policies")
 
 # Files that need pgvector's types say `set search_path from current`; wherever the extension was put, this finds it.
@@ -43,17 +47,52 @@ where e.extname = 'vector'
 """
 
 # Whatever this transaction did not create or replace is an overload or a function of an earlier release.
+# pgvector may be in a schema of its own, which everyone who works here must be able to look into.
+_OPEN_VECTOR_SCHEMA = """
+do $$
+declare
+    place name;
+    who name;
+begin
+    select n.nspname into place
+    from pg_catalog.pg_extension as e
+    inner join pg_catalog.pg_namespace as n on n.oid = e.extnamespace
+    where e.extname = 'vector';
+    foreach who in array array['pgrag_owner', 'pgrag_reader', 'pgrag_app', 'pgrag_writer'] loop
+        if not pg_catalog.has_schema_privilege(who, place, 'usage') then
+            execute pg_catalog.format('grant usage on schema %I to %I', place, who);
+        end if;
+    end loop;
+end
+$$
+"""
+
+# All in one statement, since an atomic body depends on the functions that it calls.
 _DROP_STALE_FUNCTIONS = """
 do $$
 declare
-    stale regprocedure;
+    stale text;
 begin
-    for stale in
-        select p.oid from pg_catalog.pg_proc as p
-        where p.pronamespace = 'pgrag'::regnamespace and p.xmin <> pg_catalog.pg_current_xact_id()::xid
-    loop
-        execute pg_catalog.format('drop function %s', stale);
-    end loop;
+    select pg_catalog.string_agg(p.oid::regprocedure::text, ', ') into stale
+    from pg_catalog.pg_proc as p
+    where p.pronamespace = 'pgrag'::regnamespace and p.xmin <> pg_catalog.pg_current_xact_id()::xid;
+    if stale is not null then
+        execute pg_catalog.format('drop routine %s', stale);
+    end if;
+end
+$$
+"""
+
+# Triggers and policies are made again, which takes these locks one by one; a search or a writer that comes by in
+# another order would meet them in a circle.
+_LOCK_TABLES = """
+do $$
+begin
+    execute (
+        select 'lock table ' || pg_catalog.string_agg(c.oid::regclass::text, ', ' order by c.oid) || ' in access exclusive mode'
+        from pg_catalog.pg_class as c
+        where c.relnamespace = 'pgrag'::regnamespace and c.relkind in ('r', 'p')
+    );
 end
 $$
 """
@@ -105,6 +144,7 @@ def init(dsn: str) -> InstallResult:
         try:
             connection.execute((sql_folder() / "roles.sql").read_text("utf-8").encode())
             connection.execute("create schema if not exists pgrag authorization pgrag_owner")
+            connection.execute(_OPEN_VECTOR_SCHEMA)
         except psycopg.errors.InsufficientPrivilege as error:
             raise InstallError(
                 f"the role may not prepare the database: {error.diag.message_primary}",
@@ -158,6 +198,7 @@ def upgrade(dsn: str) -> InstallResult:
             run.execute("select digest = %s and version = %s from pgrag.installation", (digest, __version__))
             if run.fetchone() == (True,):
                 return InstallResult(__version__, False)
+            _lock_tables(run)
             command.upgrade(config, "head")
         for file in _repeatable_files():
             _run_file(run, file)
@@ -166,6 +207,30 @@ def upgrade(dsn: str) -> InstallResult:
         run.execute("delete from pgrag.installation")
         run.execute("insert into pgrag.installation (version, digest) values (%s, %s)", (__version__, digest))
     return InstallResult(__version__, True)
+
+
+def _lock_tables(cursor: psycopg.Cursor[tuple[Any, ...]]) -> None:
+    """Lock every table at once, in attempts too short for those at work to wait for long, or in a circle."""
+    cursor.execute("savepoint unlocked")
+    for attempt in range(LOCK_ATTEMPTS):
+        try:
+            cursor.execute(
+                "select pg_catalog.current_setting('lock_timeout'),"
+                " pg_catalog.set_config('lock_timeout', %s, true)",
+                (f"{LOCK_TIMEOUT_MS}ms",),
+            )
+            before = cursor.fetchone() or ("0",)
+            cursor.execute(_LOCK_TABLES)
+            cursor.execute("select pg_catalog.set_config('lock_timeout', %s, true)", (before[0],))
+            cursor.execute("release savepoint unlocked")
+            return
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            cursor.execute("rollback to savepoint unlocked")
+            time.sleep(LOCK_TIMEOUT_MS / 1000 * min(attempt, 2))
+    raise InstallError(
+        "the tables are in use: some transaction holds them all the time",
+        "End long transactions, such as a backup or a forgotten session (see pg_stat_activity), then: pgrag upgrade",
+    )
 
 
 def _bare_cursor(connection: Connection) -> psycopg.Cursor[tuple[Any, ...]]:
@@ -246,4 +311,15 @@ def _check_vector(connection: psycopg.Connection[Any]) -> None:
         raise InstallError(
             f"pgrag needs pgvector {needed} or newer, this database has {found}: earlier ones corrupt HNSW indexes",
             "Install a newer pgvector, then: alter extension vector update",
+        )
+    schema, open_to_all = connection.execute(
+        "select n.nspname, pg_catalog.has_schema_privilege('public', n.oid, 'create')"
+        " from pg_catalog.pg_extension as e inner join pg_catalog.pg_namespace as n on n.oid = e.extnamespace"
+        " where e.extname = 'vector'"
+    ).fetchone() or ("?", False)
+    if open_to_all:
+        # Functions of the owner look there for pgvector's operators: whoever may create could slip in their own.
+        raise InstallError(
+            f'anybody may create functions in the schema "{schema}", where pgvector is',
+            f"revoke create on schema {schema} from public",
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 from pgvector import HalfVector
-from pgvector.psycopg import register_vector
 
+from pgrag._vector import register
 from pgrag.errors import translated
 from pgrag.worker import drain
 
@@ -40,7 +41,7 @@ def load_static_space(dsn: str, encoder: StaticEncoder) -> bool:
         DatabaseError: the database refuses, or can't be reached.
     """
     with translated(), psycopg.connect(dsn) as connection:
-        register_vector(connection)
+        register(connection)
         connection.execute("set local role pgrag_owner")
         connection.execute(
             "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pgrag.upgrade', 0))"
@@ -81,7 +82,8 @@ def embed_static(connection: psycopg.Connection[Any], collection: str, encoder: 
         ).fetchall()
     if not any(space == encoder.name and pending for space, pending in rows):
         return 0
-    return drain(connection, encoder, space=encoder.name)
+    # A lease would outlive an ingest that is killed, and its successor would pass those chunks over.
+    return drain(connection, encoder, space=encoder.name, lease=timedelta(0))
 
 
 def use_model(
@@ -117,7 +119,8 @@ def use_model(
                 (encoder.name, encoder.passport["model"], encoder.dimension, json.dumps(encoder.passport)),
             )
         connection.execute(
-            "select pgrag.check_space(%s, %s, %s)", (encoder.name, encoder.passport["model"], encoder.dimension)
+            "select pgrag.check_space(%s, %s, %s)",
+            (encoder.name, encoder.passport["model"], encoder.dimension),
         )
         connection.execute("select pgrag.attach_space(%s, %s)", (collection, encoder.name))
     written = drain(connection, encoder, space=encoder.name, on_progress=on_progress)

@@ -57,5 +57,7 @@ def check_collections(caller: Caller, named: Sequence[str] | None) -> None:
             who = ", ".join(caller.principals)
             raise PgragError(
                 f'collection "{name}" does not exist, or holds nothing that {who} may read.',
-                f"pgrag ingest PATH --collection {name}",
+                f"Leave --collection out, or name one of: {', '.join(sorted(visible))}"
+                if visible
+                else f"pgrag ingest PATH --collection {name} --reader READER",
             )

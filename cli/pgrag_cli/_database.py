@@ -68,7 +68,7 @@ def resolve_dsn(option: str | None) -> str:
         return status.dsn
     raise PgragError(
         f"no database: neither --database-url nor {DATABASE_URL} is set, and no embedded server runs.",
-        "pgrag up",
+        "pgrag up, and the export line that it prints",
     )
 
 

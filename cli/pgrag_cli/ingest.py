@@ -32,7 +32,8 @@ __all__ = ["ingest"]
 
 def ingest(
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH…", help="Files and folders.", show_default=False)
+        list[Path],
+        typer.Argument(metavar="PATH…", help="Files and folders.", show_default=False, readable=False),
     ],
     collection: Annotated[str, typer.Option("--collection", metavar="NAME", help="Where they go.")],
     readers: Annotated[
@@ -50,21 +51,28 @@ def ingest(
             "--readers-file",
             metavar="FILE",
             show_default=False,
-            help="A readers.toml: [groups], and [[access]] rules by path; the last that matches wins.",
+            help="A readers.toml: groups, and access rules by path; the last that matches wins.",
         ),
     ] = None,
     create_readers: Annotated[
         bool,
         typer.Option(
             "--create-readers",
-            help="Make unknown readers known, and put the members of [groups] into their groups.",
+            help="Make unknown readers known, and put the members of the file's groups into them.",
         ),
     ] = False,
     create: Annotated[
         bool, typer.Option("--create-collection", help="Make the collection if it doesn't exist.")
     ] = False,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove what the collection holds and the folders no longer do.")
+        bool,
+        typer.Option(
+            "--prune", help="Remove all that the collection holds and these folders don't; name every one."
+        ),
+    ] = False,
+    prune_most: Annotated[
+        bool,
+        typer.Option("--prune-most", help="Prune even where most of the collection would go."),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as one JSON object, the last line.")
@@ -93,6 +101,7 @@ def ingest(
                 readers=named,
                 readers_for=rules.readers_of if rules is not None else None,
                 prune=prune,
+                prune_most=prune_most,
                 progress=_progress_bar(stack, paths),
                 count_tokens=encoder.count_tokens,
                 tokenizer=encoder.name,

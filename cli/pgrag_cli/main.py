@@ -14,6 +14,8 @@ import typer
 from pgrag._version import __version__
 from pgrag.errors import PgragError
 from pgrag_cli._database import redact
+from pgrag_cli.analyze import analyze
+from pgrag_cli.check import check
 from pgrag_cli.compact import compact
 from pgrag_cli.create_collection import create_collection
 from pgrag_cli.down import down
@@ -23,6 +25,7 @@ from pgrag_cli.init import init
 from pgrag_cli.member import add_member, remove_member
 from pgrag_cli.pack import pack
 from pgrag_cli.psql import psql
+from pgrag_cli.reindex import reindex
 from pgrag_cli.search import search
 from pgrag_cli.status import status
 from pgrag_cli.up import up
@@ -45,6 +48,9 @@ COMMANDS: list[Callable[..., None]] = [
     pack,
     worker,
     compact,
+    check,
+    reindex,
+    analyze,
     add_member,
     remove_member,
 ]

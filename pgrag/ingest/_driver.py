@@ -116,6 +116,7 @@ def ingest_paths(
     readers: Sequence[str] = (),
     readers_for: Callable[[str], Sequence[str] | None] | None = None,
     prune: bool = False,
+    prune_most: bool = False,
     max_tokens: int | None = None,
     count_tokens: Callable[[str], int] = approximate_tokens,
     tokenizer: str = "approximate",
@@ -139,6 +140,7 @@ def ingest_paths(
         readers_for: Readers by URI; None as its answer means ``readers``, and a failure where there are none.
         prune: Remove documents of the collection that ``paths`` no longer hold. Only folders may be given
             then. Nothing is removed where a folder couldn't be read or no file was found.
+        prune_most: Prune even where more than half of the documents, and more than ten, would go.
         max_tokens: Most tokens of a chunk and its context together; None is what the collection says.
         count_tokens: Tokens of a string.
         tokenizer: Name of what ``count_tokens`` counts; another name makes every document count as changed.
@@ -153,6 +155,7 @@ def ingest_paths(
 
     Raises:
         PgragError: wrong use, such as no readers or a file with ``prune``.
+        Refused: ``prune`` would remove most of the collection; what was taken in stays.
         DatabaseError: there is no such collection, the role may not write, or the connection broke. What was
         committed stays.
     """
@@ -185,7 +188,7 @@ def ingest_paths(
                     run.load(batch)
                     batch = _Batch()
             run.load(batch)
-        pruned = run.prune() if prune else 0
+        pruned = run.prune(even_most=prune_most) if prune else 0
     done = run.done
     return IngestReport(done.documents, done.unchanged, done.chunks, pruned, tuple(run.failures))
 
@@ -420,7 +423,7 @@ class _Run:
         if state[:2] in _FATAL_CLASSES and not canceled:
             raise error
 
-    def prune(self) -> int:
+    def prune(self, *, even_most: bool) -> int:
         """Remove documents whose files are gone, if that can be known."""
         if self.unseen_folders or not self.seen:
             reason = "a folder could not be read" if self.unseen_folders else "no file was found"
@@ -429,7 +432,8 @@ class _Run:
             return 0
         with self.connection.transaction():
             row = self.connection.execute(
-                "select pgrag.prune_documents(%s, %s, %s::text[])", [self.collection, "", self.seen]
+                "select pgrag.prune_documents(%s, %s, %s::text[], %s)",
+                [self.collection, "", self.seen, not even_most],
             ).fetchone()
         return int(row[0]) if row is not None else 0
 

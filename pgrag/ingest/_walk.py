@@ -12,6 +12,8 @@ from pathlib import Path
 
 __all__ = ["Failure", "FoundFile", "walk"]
 
+_URI_BYTES = 2000
+
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
@@ -54,8 +56,8 @@ def walk(paths: Sequence[Path]) -> Iterator[FoundFile | Failure]:
     """Find files, in the order of the paths given, and below a folder in the order of URIs.
 
     Names that begin with a dot are skipped, unless given. Links to files and folders are followed, each
-    folder once; a link to a folder that it lies in is a failure. So are a name that isn't UTF-8 and a URI
-    that another path gave.
+    folder once; a link to a folder that it lies in is a failure. So are a name that isn't UTF-8, a URI of over
+    2,000 bytes and one that another path gave.
 
     Args:
         paths: Files and folders.
@@ -155,9 +157,11 @@ def _entry(folder: _Folder, name: str, entered: set[tuple[int, int]]) -> FoundFi
 
 def _file(path: Path, uri: str) -> FoundFile | Failure:
     try:
-        uri.encode("utf-8")
+        length = len(uri.encode("utf-8"))
     except UnicodeEncodeError:
         return Failure(shown(path), "its name isn't valid UTF-8: rename it")
+    if length > _URI_BYTES:
+        return Failure(shown(path), f"its path is {length:,} bytes long, over the limit of {_URI_BYTES:,}")
     return FoundFile(path, uri)
 
 

@@ -13,7 +13,7 @@ create table pgrag.document (
     constraint document_pkey primary key (collection_id, document_id),
     constraint document_acl_id_key unique (collection_id, document_id, acl_id),
     constraint document_uri_key unique (collection_id, uri),
-    constraint document_uri_check check (uri <> '' and length(uri) <= 2000),
+    constraint document_uri_check check (uri <> '' and octet_length(uri) <= 2000),
     constraint document_metadata_check check (jsonb_typeof(metadata) = 'object'),
     constraint document_collection_id_fkey foreign key (collection_id) references pgrag.collection (collection_id),
     constraint document_acl_fkey foreign key (collection_id, acl_id) references pgrag.acl (collection_id, acl_id)
@@ -21,7 +21,7 @@ create table pgrag.document (
 
 create index document_acl_idx on pgrag.document (collection_id, acl_id);
 comment on table pgrag.document is 'A document; its acl_id says who may read it and everything made from it.';
-comment on column pgrag.document.uri is 'Unique in its collection: a path, a URL or any key of the application.';
+comment on column pgrag.document.uri is 'Unique in its collection: a path, a URL or any key of the application; at most 2,000 bytes, so that it fits into an index.';
 comment on column pgrag.document.title is 'NULL where the document has none.';
 comment on column pgrag.document.language is 'BCP 47 tag; NULL where it is unknown.';
 comment on column pgrag.document.content_hash is 'sha256 of the source; an unchanged document is not parsed again.';

@@ -1,4 +1,4 @@
--- Keeps groups free of circles, and lets a change of membership count at once.
+-- Keeps groups free of circles, and lets a change of membership count at once; where row_security is off, too, as in a restore.
 create or replace trigger check_membership before insert or update on pgrag.membership
 for each row execute function pgrag._check_membership();
 

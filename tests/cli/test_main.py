@@ -100,4 +100,4 @@ def test_no_database_at_all_is_refused_with_what_to_do(
     monkeypatch.setenv("PGRAG_DATA", str(tmp_path / "none"))
     with pytest.raises(PgragError, match="no database") as refusal:
         resolve_dsn(None)
-    assert refusal.value.hint == "pgrag up"
+    assert refusal.value.hint == "pgrag up, and the export line that it prints"

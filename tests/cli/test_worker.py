@@ -34,7 +34,7 @@ class Encoder:
         sys.stdin.readline()
         return numpy.array([[0.6, 0.8]] * len(texts), numpy.float32)
 
-pgrag_cli.worker._encoder = lambda model, space: Encoder()
+pgrag_cli.worker.load_encoder = lambda model, space: Encoder()
 typer.run(pgrag_cli.worker.worker)
 """
 

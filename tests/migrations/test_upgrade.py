@@ -11,6 +11,7 @@ import pytest
 from _pgrag import login_dsn
 from psycopg import sql
 
+import pgrag
 from pgrag import install
 from pgrag.errors import ConnectionFailed, InstallError
 
@@ -108,6 +109,51 @@ def test_an_overload_of_an_earlier_release_is_dropped(dsn: str) -> None:
     assert row == (1,)
 
 
+def test_functions_of_an_earlier_release_that_call_each_other_are_dropped(dsn: str) -> None:
+    before = catalogs(dsn)
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "set role pgrag_owner;"
+            "create function pgrag._old_a() returns int language sql begin atomic select 1; end;"
+            "create function pgrag._old_b() returns int language sql begin atomic select pgrag._old_a(); end;"
+            "update pgrag.installation set digest = 'of an earlier release'"
+        )
+    install.upgrade(dsn)
+    assert catalogs(dsn) == before
+
+
+def test_a_search_that_an_upgrade_meets_halfway_goes_on(dsn: str) -> None:
+    with (
+        psycopg.connect(dsn, autocommit=True) as admin,
+        psycopg.connect(dsn) as reader,
+        ThreadPoolExecutor(1) as aside,
+    ):
+        admin.execute("update pgrag.installation set digest = 'of an earlier release'")
+        reader.execute("select from pgrag.posting")
+        upgraded = aside.submit(install.upgrade, dsn)
+        # The reader has posting and wants chunk; the upgrade has chunk, at times, and wants posting.
+        while admin.execute(
+            "select count(*) from pg_locks where not granted and relation = 'pgrag.posting'::regclass"
+        ).fetchone() == (0,):
+            assert not upgraded.done()
+        reader.execute("select from pgrag.chunk")
+        reader.rollback()
+        assert upgraded.result(60).changed is True
+
+
+def test_tables_that_stay_in_use_are_said_and_not_waited_for_forever(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(install, "LOCK_TIMEOUT_MS", 10)
+    monkeypatch.setattr(install, "LOCK_ATTEMPTS", 3)
+    with psycopg.connect(dsn) as admin, psycopg.connect(dsn) as reader:
+        admin.execute("update pgrag.installation set digest = 'of an earlier release'")
+        admin.commit()
+        reader.execute("select from pgrag.posting")
+        with pytest.raises(InstallError, match="the tables are in use"):
+            install.upgrade(dsn)
+
+
 def test_twenty_installers_at_once_agree(new_database: Callable[..., str]) -> None:
     dsn = new_database()
 
@@ -166,6 +212,28 @@ def test_a_role_that_may_create_roles_installs_without_superuser(
             admin.execute("drop role pgrag_test_admin")
 
 
+def test_pgvector_may_be_in_a_schema_of_its_own(roles: None, new_database: Callable[..., str]) -> None:
+    dsn = new_database()
+    with psycopg.connect(dsn) as admin:
+        admin.execute("create schema elsewhere; create extension vector schema elsewhere")
+    install.init(dsn)
+    install.upgrade(dsn)
+    with psycopg.connect(dsn) as admin:
+        admin.execute("grant pgrag_app to pgrag_test_app")
+        admin.execute("select pgrag.create_collection('docs')")
+        admin.execute("select pgrag.create_space('toy', 'toy-model', 3)")
+        admin.execute("select pgrag.attach_space('docs', 'toy')")
+        admin.execute("select pgrag.put_document('docs', 'x', 'about x', array['public'])")
+        admin.execute(
+            "select pgrag.store_vectors('toy', array_agg(chunk_id), array_agg(hash), array['[1,0,0]'])"
+            " from pgrag.claim_chunks('toy')"
+        )
+        admin.execute("select pgrag.activate_space('docs', 'toy')")
+    with pgrag.connect(login_dsn(dsn, "pgrag_test_app")) as store:
+        (hit,) = store.as_principals("user:ana").search("nothing", embedding=[1, 0, 0])
+    assert (hit.uri, hit.dense_distance) == ("x", 0)
+
+
 def test_a_role_that_may_not_create_extensions_is_told_who_must(
     roles: None, new_database: Callable[..., str]
 ) -> None:
@@ -187,6 +255,14 @@ def test_an_old_pgvector_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -
         install.init(dsn)
     assert caught.value.hint is not None
     assert "alter extension vector update" in caught.value.hint
+
+
+def test_a_schema_in_which_anybody_may_create_is_refused(dsn: str) -> None:
+    with psycopg.connect(dsn) as connection:
+        connection.execute("grant create on schema public to public")
+    with pytest.raises(InstallError, match='anybody may create functions in the schema "public"') as caught:
+        install.init(dsn)
+    assert caught.value.hint == "revoke create on schema public from public"
 
 
 def test_an_old_server_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

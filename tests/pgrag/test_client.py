@@ -171,6 +171,23 @@ def test_no_server_is_said_at_once(tmp_path: Any) -> None:
         pgrag.connect(f"host={tmp_path} dbname=none")
 
 
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql//bo:s3cret@host/x",
+        "s3cret",
+        "host=h s3cret=x",
+        "postgresql://bo:s3cret@[::1/x",
+        "postgresql://bo:s3cret%zz@host/x",
+        "host=h password='s3cret",
+    ],
+)
+def test_a_string_that_is_no_dsn_is_refused_without_its_password(dsn: str) -> None:
+    with pytest.raises(ConnectionFailed, match="isn't a connection string") as refusal:
+        pgrag.connect(dsn)
+    assert "s3cret" not in str(refusal.value)
+
+
 def test_a_database_without_pgvector_is_not_installed(new_database: Callable[..., str]) -> None:
     with pytest.raises(NotInstalled) as refusal:
         pgrag.connect(new_database())

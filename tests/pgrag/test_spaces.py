@@ -104,3 +104,17 @@ def test_embedding_here_fills_what_sql_would_have_filled(hybrid: Database) -> No
         assert np.fromstring(one[1:-1], sep=",") == pytest.approx(
             np.fromstring(other[1:-1], sep=","), abs=2**-11
         )
+
+
+def test_an_ingest_that_is_killed_while_it_embeds_leaves_nothing_to_wait_for(hybrid: Database) -> None:
+    class Killed(StaticEncoder):
+        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            raise KeyboardInterrupt
+
+    filled(hybrid)
+    hybrid.execute(
+        "insert into pgrag.embed_queue (collection_id, space_id, chunk_id) select collection_id, 1, chunk_id from pgrag.chunk"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        embed_static(hybrid.admin, "docs", Killed.shipped())
+    assert embed_static(hybrid.admin, "docs", StaticEncoder.shipped()) == len(TEXTS)

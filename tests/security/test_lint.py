@@ -40,6 +40,7 @@ DEFINER = {
     "compact": "rewrites the posting log, which writers may only read",
     "fail_chunk": "writes the queue and the failures in one go",
     "load_staged": "reads staging, from which nobody may select",
+    "rebuild_postings": "rewrites the posting log, which writers may only read",
     "store_vectors": "writes a table whose name only the space knows",
     "visible_acl_bits": "reads acl_entry and access_change, which readers may not",
     "visible_acl_ids": "reads acl_entry, which readers may not",

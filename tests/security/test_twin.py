@@ -23,7 +23,7 @@ GROUPS = {
     "group:leads": ["user:carla"],
     "group:guests": ["user:gus"],
 }
-READERS = (
+READERS: tuple[list[str], ...] = (
     ["public"],
     ["group:eng"],
     ["group:hr"],
@@ -276,7 +276,7 @@ def answers(
     database: Database, caller: str, statement: str, arguments: list[tuple[Any, ...]]
 ) -> list[list[Any]]:
     with database.acting(caller) as connection:
-        return [connection.execute(statement, each).fetchall() for each in arguments]  # type: ignore[call-overload]
+        return [connection.execute(statement, each).fetchall() for each in arguments]
 
 
 def test_the_history_has_something_to_hide_and_to_show(made: History, caller: str) -> None:
@@ -300,16 +300,17 @@ def test_the_caller_sees_the_documents_that_plain_rules_allow(
 def test_lexical_search_is_equal(
     original: Database, remembering: Database, caller: str, collections: list[str] | None
 ) -> None:
-    asked = [
-        (query, k, collections, condition) for query in QUERIES for condition in FILTERS for k in (3, 1000)
-    ]
+    asked = [(query, 3, collections, "{}") for query in QUERIES]
+    asked += [(query, 1000, collections, condition) for query in QUERIES for condition in FILTERS[1:]]
     expected = answers(remembering, caller, LEXICAL, asked)
     for arguments, one, other in zip(asked, answers(original, caller, LEXICAL, asked), expected, strict=True):
         assert one == other, arguments
 
 
 def test_search_is_equal(original: Database, remembering: Database, caller: str) -> None:
-    asked = [(query, k, None, condition) for query in QUERIES for condition in FILTERS[:2] for k in (1, 10)]
+    asked = [
+        (query, k, None, condition) for query in QUERIES for condition, k in (("{}", 10), (FILTERS[1], 2))
+    ]
     expected = answers(remembering, caller, SEARCH, asked)
     for arguments, one, other in zip(asked, answers(original, caller, SEARCH, asked), expected, strict=True):
         assert one == other, arguments
@@ -323,7 +324,7 @@ def test_a_packed_context_is_equal(original: Database, remembering: Database, ca
 
 
 def test_an_explanation_is_equal(original: Database, remembering: Database, caller: str) -> None:
-    asked = [(query,) for query in QUERIES]
+    asked = [(query,) for query in QUERIES[::2]]
     expected = answers(remembering, caller, EXPLAIN, asked)
     for arguments, one, other in zip(asked, answers(original, caller, EXPLAIN, asked), expected, strict=True):
         assert one == other, arguments

@@ -65,7 +65,7 @@ def denied(database: Database, login: str, statement: str) -> str | None:
     with database.connect(login) as connection:
         try:
             with connection.transaction(force_rollback=True):
-                connection.execute(statement)  # type: ignore[call-overload]
+                connection.execute(statement)
         except psycopg.Error as error:
             return error.sqlstate
     return None
@@ -76,7 +76,7 @@ def answer(database: Database, statement: str) -> object:
     with database.acting("user:stranger") as connection:
         try:
             with connection.transaction(force_rollback=True):
-                return connection.execute(statement).fetchall()  # type: ignore[call-overload]
+                return connection.execute(statement).fetchall()
         except psycopg.Error as error:
             return (
                 error.sqlstate,
@@ -243,7 +243,7 @@ def telling(database: Database) -> Iterator[tuple[psycopg.Connection[Any], list[
 )
 def test_a_leaky_function_is_never_shown_a_hidden_row(walled: Database, table: str, query: str) -> None:
     with telling(walled) as (connection, told):
-        connection.execute(query.format(table))  # type: ignore[call-overload]
+        connection.execute(query.format(table))
     if table in WITH_COLLECTION:
         assert [row for row in told if "docs" not in row] == []
     else:

@@ -2,6 +2,7 @@
 create or replace function pgrag._check_membership() returns trigger
 language plpgsql volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
+set row_security = on
 as $$
 begin
     -- Two transactions could each add half of a circle; so one at a time, and the second must see what the first did.

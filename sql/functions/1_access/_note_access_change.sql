@@ -2,6 +2,7 @@
 create or replace function pgrag._note_access_change() returns trigger
 language plpgsql volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
+set row_security = on
 as $$
 begin
     insert into pgrag.access_change (n) values (1);

@@ -12,6 +12,8 @@ begin
         raise exception '"%" can''t be a member of "%"', member, group_name
             using errcode = 'RG022', hint = 'Members are user:, role: and other group: names.';
     end if;
+    -- First the lock that the check of circles takes, then the names: the other way round two callers could wait for each other.
+    perform pg_advisory_xact_lock(hashtextextended('pgrag.membership', 0));
     perform pgrag.create_principals(group_name, member);
     insert into pgrag.membership (group_name, member) values (add_member.group_name, add_member.member)
     on conflict on constraint membership_pkey do nothing;

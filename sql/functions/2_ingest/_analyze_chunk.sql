@@ -5,9 +5,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     new.hash := pgrag._chunk_hash(new.context, new.content);
-    if tg_op = 'UPDATE' and new.hash = old.hash then
-        new.tsv := old.tsv;
-        new.lexeme_count := old.lexeme_count;
+    -- Neither the text nor what is derived from it was touched: nothing to do.
+    if tg_op = 'UPDATE' and new.hash = old.hash and new.tsv = old.tsv and new.lexeme_count = old.lexeme_count then
         return new;
     end if;
     select pgrag.analyze(c.analyzer, new.context || E'\n' || new.content) into strict new.tsv
@@ -19,4 +18,4 @@ end
 $$;
 
 comment on function pgrag._analyze_chunk() is
-'Keeps what is derived from a chunk''s text: tsv, lexeme_count and hash, whatever the writer sent for them. Row trigger on chunk.';
+'Keeps what is derived from a chunk''s text: tsv, lexeme_count and hash, whatever the writer sent for them; an update that touches none of them analyses nothing. Row trigger on chunk.';

@@ -23,13 +23,17 @@ begin
         raise exception 'k1 must be between 0 and 10 and b between 0 and 1, got % and %', k1, b
             using errcode = 'RG001', hint = 'The usual values are 1.2 and 0.75.';
     end if;
-    perform pgrag.analyze(analyzer, 'known');
-    if exists (select from pgrag.collection as c where c.name = create_collection.name) then
+    perform pgrag._analyzer_config(coalesce(analyzer, 'NULL'));
+    -- Looked up first, so that no number is burnt; and the conflict is that somebody else is making it right now.
+    if not exists (select from pgrag.collection as c where c.name = create_collection.name) then
+        insert into pgrag.collection (name, analyzer, k1, b, chunk_tokens) values (name, analyzer, k1, b, chunk_tokens)
+        on conflict on constraint collection_name_key do nothing
+        returning collection_id into new_id;
+    end if;
+    if new_id is null then
         raise exception 'collection "%" exists already', name
             using errcode = 'RG004', hint = 'Put documents into it, or choose another name.';
     end if;
-    insert into pgrag.collection (name, analyzer, k1, b, chunk_tokens) values (name, analyzer, k1, b, chunk_tokens)
-    returning collection_id into new_id;
     if space is null then
         -- The static space needs no process outside the database, so whoever loaded it has hybrid search at once.
         select s.space_id into chosen_id from pgrag.space as s

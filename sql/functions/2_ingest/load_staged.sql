@@ -7,29 +7,38 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     into_id int := pgrag._collection_id(collection);
-    twice text;
+    wrong text;
 begin
-    select s.uri into twice from pgrag.staging as s
+    select s.uri into wrong from pgrag.staging as s
     where s.batch_id = load_staged.batch_id and s.ordinal is null
     group by s.uri having count(*) > 1 limit 1;
     if found then
-        raise exception 'document "%" stands twice in one batch', twice
+        raise exception 'document "%" stands twice in one batch', wrong
             using errcode = 'RG007', hint = 'Give each document of a batch its own uri.';
     end if;
-    select s.uri into twice from pgrag.staging as s
+    select s.uri into wrong from pgrag.staging as s
     where s.batch_id = load_staged.batch_id and s.ordinal is null and (s.readers is null or s.content_hash is null)
     limit 1;
     if found then
-        raise exception 'document "%" has no readers or no content hash', twice
+        raise exception 'document "%" has no readers or no content hash', wrong
             using errcode = 'RG008', hint = 'Name readers, such as {public} or {group:eng}; an empty array means nobody.';
     end if;
 
-    -- In the order of their keys, so that two batches can't wait for each other in a circle.
+    select s.uri into wrong from pgrag.staging as s
+    where s.batch_id = load_staged.batch_id and s.ordinal is null and octet_length(s.uri) not between 1 and 2000
+    limit 1;
+    if found then
+        raise exception 'a document''s uri has 1 to 2,000 bytes, got %', octet_length(wrong)
+            using errcode = 'RG001', hint = 'Pass a path, a URL or a key of the application.';
+    end if;
+
+    -- In the order of their keys, so that two batches can't wait for each other in a circle: {a,b} and {b,a} are one.
     perform pgrag._acl_id(into_id, r.readers)
     from (
-        select distinct s.readers from pgrag.staging as s
+        select s.readers from pgrag.staging as s
         where s.batch_id = load_staged.batch_id and s.ordinal is null
-        order by s.readers
+        group by s.readers
+        order by pgrag._acl_digest(s.readers)
     ) as r;
 
     with acl as materialized (
@@ -60,7 +69,7 @@ begin
 
     -- A chunk with the same context and content keeps its id, postings and vectors, wherever it stands now.
     with staged as materialized (
-        select d.document_id, d.acl_id, s.ordinal, s.heading_path, s.page, s.char_start, s.char_end, s.content,
+        select d.document_id, d.acl_id, s.ordinal, coalesce(s.heading_path, '{}') as heading_path, s.page, s.char_start, s.char_end, s.content,
             s.context, s.token_count, h.hash,
             row_number() over (partition by d.document_id, h.hash order by s.ordinal) as nth
         from pgrag.staging as s
@@ -101,7 +110,7 @@ begin
         collection_id, acl_id, document_id, ordinal, page, char_start, char_end, token_count, heading_path, context, content
     )
     select into_id, s.acl_id, s.document_id, s.ordinal, s.page, s.char_start, s.char_end, s.token_count,
-        coalesce(s.heading_path, '{}'), s.context, s.content
+        s.heading_path, s.context, s.content
     from staged as s
     where not exists (
         select from present as p where p.document_id = s.document_id and p.hash = s.hash and p.nth = s.nth
@@ -119,4 +128,4 @@ $$;
 comment on function pgrag.load_staged(text, uuid) is
 'Moves one staged batch of documents, with their chunks, into the collection, in this transaction; returns how many documents and chunks the batch held.
 A document with a known uri is replaced; its chunks that did not change keep their ids, postings and vectors. Definer, since nobody may select from staging; for members of pgrag_writer and pgrag_owner.
-Errors: RG002 no such collection, RG003 an unknown reader, RG007 a uri twice in the batch, RG008 no readers or no content hash.';
+Errors: RG001 a uri out of its range, RG002 no such collection, RG003 an unknown reader, RG007 a uri twice in the batch, RG008 no readers or no content hash.';

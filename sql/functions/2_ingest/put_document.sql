@@ -18,6 +18,14 @@ declare
     tokens int;
     put_id bigint;
 begin
+    if uri is null or octet_length(uri) not between 1 and 2000 then
+        raise exception 'a document''s uri has 1 to 2,000 bytes, got %', coalesce(octet_length(uri)::text, 'NULL')
+            using errcode = 'RG001', hint = 'Pass a path, a URL or a key of the application.';
+    end if;
+    if jsonb_typeof(metadata) <> 'object' then
+        raise exception 'metadata must be a JSON object, got %', metadata
+            using errcode = 'RG001', hint = 'Pass something such as {"product": "vault"}.';
+    end if;
     if content is null or btrim(content, E' \t\r\n') = '' then
         raise exception 'document "%" is empty', uri
             using errcode = 'RG009', hint = 'Pass its text; to take it away: select pgrag.delete_document(collection, uri)';
@@ -50,4 +58,4 @@ comment on function pgrag.put_document(text, text, text, text[], text, jsonb, te
 'Puts a document into a collection, or replaces it: chunked, indexed and searchable at commit; returns its document_id.
 content: Markdown or plain text. readers: names of principals, `!` before one for a deny entry; an empty array means nobody. title: part of what is searched. metadata: a JSON object to filter by. create_readers: names that are new become known; false refuses them.
 Chunks that did not change keep their ids and vectors. If the collection''s space is static, vectors are made here; otherwise workers make them after commit. For members of pgrag_writer and pgrag_owner.
-Errors: RG002 no such collection, RG003 an unknown reader, RG008 readers is NULL, RG009 no content, RG022 a malformed reader.';
+Errors: RG001 no uri or metadata that is no object, RG002 no such collection, RG003 an unknown reader, RG008 readers is NULL, RG009 no content, RG022 a malformed reader.';

@@ -28,7 +28,8 @@ begin
             from (
                 select d.*, pgrag._embed_static($1, d.context || E''\n'' || d.content) as embedding from due as d
             ) as v
-            where v.embedding is not null', 'embedding_' || in_space
+            where v.embedding is not null
+            on conflict (collection_id, chunk_id) do update set embedding = excluded.embedding', 'embedding_' || in_space
         ) using in_space, _embed_static_document.collection_id, _embed_static_document.document_id;
         get diagnostics written = row_count;
         total := total + written;

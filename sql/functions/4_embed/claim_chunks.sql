@@ -8,6 +8,7 @@ as $$
 declare
     in_space int := pgrag._query_space(space);
 begin
+    perform pgrag._check_range('batch', batch, 1, 100000);
     return query
     with due as materialized (
         select q.chunk_id
@@ -33,5 +34,5 @@ end
 $$;
 
 comment on function pgrag.claim_chunks(text, int, interval) is
-'Gives a worker chunks to embed, for a while: at most `batch`, by chunk_id; no other worker gets them until the lease is over.
-content is what is to be embedded: context, a line feed, content. Commit before the model is called. For members of pgrag_writer and pgrag_owner. Error RG005.';
+'Gives a worker chunks to embed, for a while: at most `batch` (1 to 100,000), by chunk_id; no other worker gets them until the lease is over.
+content is what is to be embedded: context, a line feed, content. Commit before the model is called. For members of pgrag_writer and pgrag_owner. Errors: RG001, RG005.';

@@ -31,14 +31,24 @@ begin
             space, of_space.model, wrong.norm, wrong.chunk_id
             using errcode = 'RG031', hint = 'Normalise the vectors; half precision must be normalised again.';
     end if;
+    -- Locked as every other writer locks them, documents by uri and then their chunks: one that is moved, changed or
+    -- deleted at this moment is waited for, and then has the ACL that its vector must have, or is passed over. Without
+    -- the document, put_document would hold the queue's row and wait for the vector while this waits for the queue's row.
     execute format(
-        'insert into pgrag.%I as e (collection_id, chunk_id, acl_id, embedding)
-        select c.collection_id, c.chunk_id, c.acl_id, g.embedding::halfvec
-        from unnest($1, $2, $3) as g (chunk_id, hash, embedding)
-        inner join pgrag.embed_queue as q on q.space_id = $4 and q.chunk_id = g.chunk_id
-        inner join pgrag.chunk as c on c.collection_id = q.collection_id and c.chunk_id = g.chunk_id and c.hash = g.hash
-        where g.embedding is not null
-        order by c.chunk_id
+        'with held as materialized (
+            select c.collection_id, c.chunk_id, c.acl_id, g.embedding
+            from unnest($1, $2, $3) as g (chunk_id, hash, embedding)
+            inner join pgrag.embed_queue as q on q.space_id = $4 and q.chunk_id = g.chunk_id
+            inner join pgrag.chunk as c on c.collection_id = q.collection_id and c.chunk_id = g.chunk_id and c.hash = g.hash
+            inner join pgrag.document as d on d.collection_id = c.collection_id and d.document_id = c.document_id
+            order by d.collection_id, d.uri, c.ordinal
+            for share of d, c
+        )
+        insert into pgrag.%I as e (collection_id, chunk_id, acl_id, embedding)
+        select h.collection_id, h.chunk_id, h.acl_id, h.embedding::halfvec
+        from held as h
+        where h.embedding is not null
+        order by h.chunk_id
         on conflict (collection_id, chunk_id) do update set embedding = excluded.embedding', 'embedding_' || in_space
     ) using chunk_ids, hashes, embeddings, in_space;
     get diagnostics written = row_count;

@@ -34,15 +34,15 @@ begin
     where l.ctid = twin.place and twin.nth > 1;
 
     with due as materialized (
-        select p.collection_id, p.term, p.acl_id, count(*) as runs
+        -- A full run is left alone, unless a negative one may take something out of it.
+        select p.collection_id, p.term, p.acl_id, bool_or(p.sign = -1) as netted, count(*) as runs
         from pgrag.posting as p
-        where p.n < 4096 or p.sign = -1
         group by p.collection_id, p.term, p.acl_id
-        having count(*) > 1
+        having count(*) filter (where p.n < 4096) > 1 or (bool_or(p.sign = -1) and count(*) > 1)
     ),
 
     chosen as materialized (
-        select u.collection_id, u.term, u.acl_id
+        select u.collection_id, u.term, u.acl_id, u.netted
         from (
             select d.*, sum(d.runs) over (order by d.runs desc, d.collection_id, d.term, d.acl_id) - d.runs as before
             from due as d
@@ -53,7 +53,7 @@ begin
     d as (
         delete from pgrag.posting as p
         using chosen as c
-        where p.collection_id = c.collection_id and p.term = c.term and p.acl_id = c.acl_id
+        where p.collection_id = c.collection_id and p.term = c.term and p.acl_id = c.acl_id and (c.netted or p.n < 4096)
         returning p.*
     ),
 
@@ -86,9 +86,8 @@ begin
 
     select count(*) into merged from (
         select from pgrag.posting as p
-        where p.n < 4096 or p.sign = -1
         group by p.collection_id, p.term, p.acl_id
-        having count(*) > 1
+        having count(*) filter (where p.n < 4096) > 1 or (bool_or(p.sign = -1) and count(*) > 1)
     ) as left_over;
     return merged;
 end

@@ -20,7 +20,7 @@ create or replace function pgrag._fuse(
     dense_distance float8,
     dense_plan text
 )
-language plpgsql stable parallel restricted security invoker
+language plpgsql stable parallel unsafe security invoker
 set search_path from current
 as $$
 declare

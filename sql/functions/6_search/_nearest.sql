@@ -2,7 +2,7 @@
 create or replace function pgrag._nearest(
     space_id int, collection_ids int[], embedding halfvec, k int, filter jsonb, visible bigint, exact boolean
 ) returns table (chunk_id bigint, document_id bigint, distance float8, plan text)
-language plpgsql stable parallel restricted security invoker
+language plpgsql stable parallel unsafe security invoker
 set search_path from current
 as $$
 declare
@@ -32,7 +32,6 @@ begin
         perform set_config('hnsw.ef_search', least(1000, candidates * 2)::text, true);
         perform set_config('hnsw.iterative_scan', 'relaxed_order', true);
         perform set_config('hnsw.max_scan_tuples', greatest(20000, least(1000000, ceil(20 * candidates / share)))::text, true);
-        -- No join beside the index: near rows first, the rest of the row afterwards.
         -- No join beside the index: near rows first, in order, the rest of the row afterwards.
         execute format(
             'with near as materialized (
@@ -92,4 +91,4 @@ $$;
 
 comment on function pgrag._nearest(int, int[], halfvec, int, jsonb, bigint, boolean) is
 'Ranks the visible vectors of a space by cosine distance: exactly where that is cheaper, else through the index; returns the nearest k, unordered.
-visible: how many vectors the caller may see there. Settings of the index are put back on every path. plan counts visible rows only.';
+visible: how many vectors the caller may see there. Settings of the index are put back on every path; setting them is what a parallel query may not, hence unsafe. plan counts visible rows only.';

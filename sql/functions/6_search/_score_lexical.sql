@@ -74,7 +74,7 @@ begin
         -- Whole numbers in a float add up exactly, in any order, below 2 ^ 53: so no bit of a score depends on
         -- the order or the history of the postings.
         unit as materialized (
-            select power(2::float8, 51 - ceil(log(2, sum(w.most)::numeric))::float8) as one from weight as w
+            select power(2::float8, 51 - ceil(log(2, sum(w.most order by w.term)::numeric))::float8) as one from weight as w
         ),
 
         hit as (

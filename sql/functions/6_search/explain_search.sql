@@ -12,7 +12,7 @@ create or replace function pgrag.explain_search(
     space text default null,
     exact boolean default false
 ) returns table (chunk_id bigint, stage text, rank int, value float8, detail text)
-language plpgsql stable parallel restricted security invoker
+language plpgsql stable parallel unsafe security invoker
 set search_path from current
 as $$
 begin
@@ -20,11 +20,20 @@ begin
     return query
     with asked as materialized (
         select c.collection_id, c.chunk_id, c.tsv, c.lexeme_count, v.name, v.analyzer, v.k1, v.b, v.chunks, v.lexemes, a.place,
-            d.metadata @> filter as passes
+            c.metadata @> filter as passes
         from unnest(chunk_ids) with ordinality as a (chunk_id, place)
-        inner join pgrag._visible_collections(collections) as v on true
-        inner join pgrag.chunk as c on c.collection_id = v.collection_id and c.chunk_id = a.chunk_id
-        inner join pgrag.document as d on d.collection_id = c.collection_id and d.document_id = c.document_id
+        cross join (
+            select array_agg(v.collection_id) as ids from pgrag._visible_collections(collections) as v
+        ) as s
+        -- The `limit` keeps the planner from reading every chunk and joining the few that are asked about to them.
+        cross join lateral (
+            select h.collection_id, h.chunk_id, h.tsv, h.lexeme_count, d.metadata
+            from pgrag.chunk as h
+            inner join pgrag.document as d on d.collection_id = h.collection_id and d.document_id = h.document_id
+            where h.collection_id = any(s.ids) and h.chunk_id = a.chunk_id
+            limit 1
+        ) as c
+        inner join pgrag._visible_collections(collections) as v on v.collection_id = c.collection_id
     ),
 
     -- Every candidate of both arms, in the order of fusion.

@@ -24,18 +24,27 @@ create or replace function pgrag.search(
     dense_distance float8,
     dense_plan text
 )
-language plpgsql stable parallel restricted security invoker
+language plpgsql stable parallel unsafe security invoker
 set search_path from current
 as $$
 begin
     perform pgrag._check_range('k', k, 1, 1000);
+    -- The `limit` keeps the planner from reading every chunk and joining the few that were found to them.
     return query
-    select f.chunk_id, c.document_id, d.uri, d.title, c.heading_path, c.content, f.score,
+    with scope as materialized (
+        select array_agg(v.collection_id) as ids from pgrag._visible_collections(collections) as v
+    )
+    select f.chunk_id, c.document_id, c.uri, c.title, c.heading_path, c.content, f.score,
         f.lexical_rank, f.lexical_score, f.dense_rank, f.dense_distance, f.dense_plan
     from pgrag._fuse(query, collections, embedding, filter, greatest(depth, k), rrf_k, weights, space, exact) as f
-    inner join pgrag._visible_collections(collections) as v on true
-    inner join pgrag.chunk as c on c.collection_id = v.collection_id and c.chunk_id = f.chunk_id
-    inner join pgrag.document as d on d.collection_id = c.collection_id and d.document_id = c.document_id
+    cross join scope as s
+    cross join lateral (
+        select h.document_id, d.uri, d.title, h.heading_path, h.content
+        from pgrag.chunk as h
+        inner join pgrag.document as d on d.collection_id = h.collection_id and d.document_id = h.document_id
+        where h.collection_id = any(s.ids) and h.chunk_id = f.chunk_id
+        limit 1
+    ) as c
     where f.place <= k
     order by f.place;
 end

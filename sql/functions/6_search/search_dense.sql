@@ -7,7 +7,7 @@ create or replace function pgrag.search_dense(
     space text default null,
     exact boolean default false
 ) returns table (chunk_id bigint, document_id bigint, rank int, distance float8, plan text)
-language plpgsql stable parallel restricted security invoker
+language plpgsql stable parallel unsafe security invoker
 set search_path from current
 as $$
 declare

@@ -27,7 +27,7 @@ create or replace function pgrag.pack_context(
     text text,
     left_out text
 )
-language plpgsql stable parallel restricted security invoker
+language plpgsql stable parallel unsafe security invoker
 set search_path from current
 as $$
 begin

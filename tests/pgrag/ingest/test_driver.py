@@ -131,6 +131,21 @@ def test_prune_removes_nothing_where_no_file_is_found(writer: psycopg.Connection
     assert (report.pruned, len(report.failures)) == (0, 1)
 
 
+def test_prune_refuses_to_remove_most_of_a_collection_unless_told(
+    writer: psycopg.Connection[Any], folder: Path, tmp_path: Path
+) -> None:
+    for number in range(20):
+        (folder / f"more{number}.md").write_text(f"# Note {number}\n\nText.\n", "utf-8")
+    _ingest(writer, folder)
+    other = tmp_path.parent / "elsewhere"
+    other.mkdir()
+    (other / "new.md").write_text("# New\n\nText.\n", "utf-8")
+    with pytest.raises(Refused, match=r"pruning would remove \d\d of \d\d documents") as caught:
+        _ingest(writer, other, prune=True)
+    assert caught.value.code == "RG014"
+    assert _ingest(writer, other, prune=True, prune_most=True).pruned == 20 + 3
+
+
 def test_prune_refuses_a_file(writer: psycopg.Connection[Any], folder: Path) -> None:
     with pytest.raises(PgragError, match="only folders can be pruned"):
         _ingest(writer, folder / "a.md", prune=True)

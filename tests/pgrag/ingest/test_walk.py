@@ -101,3 +101,14 @@ def test_a_folder_without_permission_is_a_failure(tmp_path: Path) -> None:
         assert (_uris(tmp_path), _reasons(tmp_path)) == (["b.md"], ["no permission to read it"])
     finally:
         (tmp_path / "a").chmod(0o755)
+
+
+def test_a_path_that_no_index_could_hold_is_a_failure(tmp_path: Path) -> None:
+    folder = "d" * 200
+    _make(
+        tmp_path,
+        "/".join([*[folder] * 9, "x" * (2000 - 9 * 201 - 3) + ".md"]),
+        "/".join([*[folder] * 10, "x.md"]),
+    )
+    assert [len(uri) for uri in _uris(tmp_path)] == [2000]
+    assert _reasons(tmp_path) == [f"its path is {10 * 201 + 4:,} bytes long, over the limit of 2,000"]

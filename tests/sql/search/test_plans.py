@@ -25,8 +25,14 @@ CALLS = {
     "a phrase": ("select * from pgrag.search_lexical('\"w1x w2x\"', 10)", ()),
     "an exclusion": ("select * from pgrag.search_lexical('w300x -w7x', 10)", ()),
     "a prefix": ("select * from pgrag.search_lexical('w30*', 10)", ()),
-    "a narrow filter": ("select * from pgrag.search('w300x', embedding => %s::halfvec, filter => '{\"n\": 5000}')", (VECTOR,)),
-    "a wide filter": ("select * from pgrag.search('w300x', embedding => %s::halfvec, filter => '{\"even\": true}')", (VECTOR,)),
+    "a narrow filter": (
+        "select * from pgrag.search('w300x', embedding => %s::halfvec, filter => '{\"n\": 5000}')",
+        (VECTOR,),
+    ),
+    "a wide filter": (
+        "select * from pgrag.search('w300x', embedding => %s::halfvec, filter => '{\"even\": true}')",
+        (VECTOR,),
+    ),
     "vectors": ("select * from pgrag.search_dense(%s::halfvec, 10)", (VECTOR,)),
     "both": ("select * from pgrag.search('w7x w300x', embedding => %s::halfvec)", (VECTOR,)),
     "packing": ("select * from pgrag.pack_context('w7x w300x', embedding => %s::halfvec)", (VECTOR,)),
@@ -60,7 +66,9 @@ def large(installed_template: str, session_database: Callable[..., str]) -> Iter
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     jobs = database.execute("select chunk_id, hash from pgrag.claim_chunks('toy', %s)", (CHUNKS,))
     texts = [json.dumps([round(float(number), 4) for number in vector]) for vector in vectors]
-    database.execute("select pgrag.store_vectors('toy', %s, %s, %s)", ([j[0] for j in jobs], [j[1] for j in jobs], texts))
+    database.execute(
+        "select pgrag.store_vectors('toy', %s, %s, %s)", ([j[0] for j in jobs], [j[1] for j in jobs], texts)
+    )
     database.execute("select pgrag.activate_space('docs', 'toy')")
     database.execute("select pgrag.compact()")
     database.execute("vacuum analyze")
@@ -72,7 +80,9 @@ def large(installed_template: str, session_database: Callable[..., str]) -> Iter
 @pytest.mark.parametrize("call", CALLS)
 def test_no_search_scans_chunks_or_postings_whole(large: Database, who: str, call: str) -> None:
     query, parameters = CALLS[call]
-    rows = dict(large.execute("select relname, reltuples from pg_class where relname in ('chunk', 'posting')"))
+    rows = dict(
+        large.execute("select relname, reltuples from pg_class where relname in ('chunk', 'posting')")
+    )
     assert rows["chunk"] == CHUNKS
     with large.acting(who) as connection:
         found = connection.execute(query, parameters).fetchall()

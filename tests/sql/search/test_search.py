@@ -175,3 +175,23 @@ def test_words_of_an_explanation_add_up_to_the_score(fused: Database) -> None:
 def test_a_hidden_chunk_is_explained_like_one_that_is_not_there(fused: Database) -> None:
     fused.execute("select pgrag.set_readers('docs', 'a', array['user:ana'])")
     assert explained(fused, "a", "k => 10") == []
+
+
+def test_what_is_found_is_not_looked_for_in_every_document_of_every_collection(db: Database) -> None:
+    collections = 150
+    for n in range(collections):
+        db.execute("select pgrag.create_collection(%s)", (f"c{n}",))
+        for uri in ("a", "b"):
+            db.execute("select pgrag.put_document(%s, %s, 'turn the valve', '{public}')", (f"c{n}", uri))
+    db.execute("analyze")
+    read = """
+    select sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) from pg_stat_xact_all_tables
+    where schemaname = 'pgrag' and relname in ('chunk', 'collection', 'document')
+    """
+    with db.acting("public") as connection:
+        hits = connection.execute("select uri from pgrag.search('valve', k => 10)").fetchall()
+        row = connection.execute(read).fetchone()
+    assert len(hits) == 10
+    # A collection is read four times, and its chunks and documents only where they were found.
+    assert row is not None
+    assert row[0] < 5 * collections

@@ -227,6 +227,20 @@ def test_recall_holds_for_everyone_and_the_plan_says_how(many: Database, many_ro
     assert plans["user:few"] == "exact over 20 vectors"
 
 
+def test_a_search_stands_beside_a_big_table_that_would_be_scanned_in_parallel(many: Database) -> None:
+    many.execute("create table public.big as select n from generate_series(1, 100000) as n")
+    many.execute("grant select on public.big to public; analyze public.big")
+    with many.acting("user:all") as connection:
+        for setting in ("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"):
+            connection.execute(f"set local {setting} = 0")
+        for call in ("search_dense(%s, 1)", "search('none', embedding => %s, k => 1)"):
+            row = connection.execute(
+                f"select count(*) from public.big as b join pgrag.{call} as s on s.chunk_id = b.n",
+                ("[1" + ",0" * (WIDTH - 1) + "]",),
+            ).fetchone()
+            assert row == (1,)
+
+
 def test_exact_forbids_the_index(many: Database, many_rows: np.ndarray) -> None:
     rows = many.rows_as(
         "user:all",
