@@ -5,18 +5,10 @@ python bench/ingest.py --chunks 20000
 
 from __future__ import annotations
 
-import hashlib
-import time
-import uuid
 from collections.abc import Sequence
 
 import psycopg
-from _bench import Row, arguments, database, passages, report
-
-COLUMNS = (
-    "copy pgrag.staging (batch_id, uri, title, content_hash, readers, content, ordinal, heading_path, char_start,"
-    " char_end, context, token_count) from stdin"
-)
+from _bench import Row, arguments, database, load, passages, report
 
 
 def chunks_of(rows: Sequence[Row], words: int, count: int) -> list[Row]:
@@ -28,7 +20,7 @@ def chunks_of(rows: Sequence[Row], words: int, count: int) -> list[Row]:
         while len(text) >= words and len(made) < count:
             made.append(
                 {
-                    "uri": f"{len(made):08}",
+                    "_id": f"{len(made):08}",
                     "title": row["title"],
                     "group": row["group"],
                     "text": " ".join(text[:words]),
@@ -36,38 +28,6 @@ def chunks_of(rows: Sequence[Row], words: int, count: int) -> list[Row]:
             )
             text = text[words:]
     return made
-
-
-def load(connection: psycopg.Connection[tuple[object, ...]], chunks: Sequence[Row], batch: int) -> float:
-    """Load documents of one chunk each, a transaction a batch; return the seconds."""
-    start = time.perf_counter()
-    for first in range(0, len(chunks), batch):
-        batch_id = uuid.uuid4()
-        with connection.transaction(), connection.cursor() as cursor:
-            with cursor.copy(COLUMNS) as copy:
-                for chunk in chunks[first : first + batch]:
-                    text, readers = chunk["text"], [f"group:{chunk['group']}"]
-                    digest = hashlib.sha256(text.encode()).digest()
-                    copy.write_row(
-                        (batch_id, chunk["uri"], chunk["title"], digest, readers, text, *[None] * 6)
-                    )
-                    row = (
-                        batch_id,
-                        chunk["uri"],
-                        None,
-                        None,
-                        None,
-                        text,
-                        0,
-                        [],
-                        0,
-                        len(text),
-                        chunk["title"],
-                        256,
-                    )
-                    copy.write_row(row)
-            cursor.execute("select pgrag.load_staged('bench', %s)", (batch_id,))
-    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -84,9 +44,8 @@ def main() -> None:
     chunks = chunks_of(rows, given.words, given.chunks)
     with database(given.database_url) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("select pgrag.create_collection('bench')")
-        groups = sorted({f"group:{chunk['group']}" for chunk in chunks})
-        connection.execute("select pgrag.create_principals(variadic %s)", (groups,))
-        seconds = load(connection, chunks, given.batch)
+        readers = [[f"group:{chunk['group']}"] for chunk in chunks]
+        seconds = load(connection, "bench", chunks, readers, given.batch)
         postings = connection.execute(
             "select sum(n), pg_total_relation_size('pgrag.posting') from pgrag.posting"
         ).fetchone()
@@ -95,7 +54,7 @@ def main() -> None:
             "chunks": len(chunks),
             "words a chunk": given.words,
             "order": "mixed" if given.shuffled else "folder by folder",
-            "ACLs": len(groups),
+            "ACLs": len({name for (name,) in readers}),
             "seconds": seconds,
             "chunks a second": len(chunks) / seconds,
             "postings": int(postings[0]),

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import ir_measures
 import psycopg
-from _bench import Row, arguments, database, report
+from _bench import Row, arguments, database, load, report
 
 from pgrag.embed import StaticEncoder
 from pgrag.spaces import embed_static, load_static_space
@@ -26,10 +25,6 @@ ARMS = {
     "hybrid": '{"lexical": 1, "dense": 1}',
     "hybrid, dense 0.3": '{"lexical": 1, "dense": 0.3}',
 }
-COLUMNS = (
-    "copy pgrag.staging (batch_id, uri, title, content_hash, readers, content, ordinal, heading_path, char_start,"
-    " char_end, context, token_count) from stdin"
-)
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -49,24 +44,6 @@ def qrels(path: Path) -> list[ir_measures.Qrel]:
     ]
 
 
-def load(connection: psycopg.Connection[tuple[object, ...]], name: str, corpus: Path) -> int:
-    """Load a document of one chunk per entry of the corpus."""
-    connection.execute("select pgrag.create_collection(%s)", (name,))
-    batch, count = uuid.uuid4(), 0
-    with connection.transaction(), connection.cursor() as cursor:
-        with cursor.copy(COLUMNS) as copy:
-            for document in lines(corpus):
-                text = (document["text"] or document["title"] or "-").replace("\0", "")
-                title = document.get("title") or ""
-                copy.write_row((batch, document["_id"], title, b"", ["public"], text, *[None] * 6))
-                copy.write_row(
-                    (batch, document["_id"], None, None, None, text, 0, [], 0, len(text), title, 256)
-                )
-                count += 1
-        cursor.execute("select pgrag.load_staged(%s, %s)", (name, batch))
-    return count
-
-
 def main() -> None:
     """Run the bench."""
     parser = arguments(__doc__)
@@ -82,13 +59,15 @@ def main() -> None:
             if not folder.is_dir():
                 print(f"{name}: not at {folder}, left out")
                 continue
-            documents = load(connection, name, folder / "corpus.jsonl")
+            documents = [{"title": ""} | document for document in lines(folder / "corpus.jsonl")]
+            connection.execute("select pgrag.create_collection(%s)", (name,))
+            load(connection, name, documents, [["public"]] * len(documents))
             embed_static(connection, name, encoder)
             connection.execute("vacuum analyze")
             judged = qrels(folder / "qrels.tsv")
             wanted = {qrel.query_id for qrel in judged}
             asked = [(q["_id"], q["text"]) for q in lines(folder / "queries.jsonl") if q["_id"] in wanted]
-            row: Row = {"set": name, "documents": documents, "queries": len(asked)}
+            row: Row = {"set": name, "documents": len(documents), "queries": len(asked)}
             for arm, weights in ARMS.items():
                 run = []
                 with connection.transaction():

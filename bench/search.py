@@ -8,20 +8,15 @@ from __future__ import annotations
 import random
 import re
 import time
-import uuid
 from collections.abc import Sequence
 
 import psycopg
-from _bench import Row, arguments, database, passages, percentile, report
+from _bench import Row, arguments, database, load, passages, percentile, report
 
 from pgrag.embed import StaticEncoder
 from pgrag.index import compact
 from pgrag.spaces import embed_static, load_static_space
 
-COLUMNS = (
-    "copy pgrag.staging (batch_id, uri, title, content_hash, readers, content, ordinal, heading_path, char_start,"
-    " char_end, context, token_count) from stdin"
-)
 # Who asks, and the share of the passages that they see.
 CALLERS = {"user:all": 1.0, "user:tenth": 0.1, "user:hundredth": 0.01, "user:thousandth": 0.001}
 
@@ -33,31 +28,6 @@ def readers_of(row: Row, random_: random.Random) -> list[str]:
         f"group:{row['group']}",
         *(name for name, share in CALLERS.items() if 0.0 < share < 1.0 and draw < share),
     ]
-
-
-def load(
-    connection: psycopg.Connection[tuple[object, ...]], rows: Sequence[Row], seed: int, batch: int = 2000
-) -> None:
-    """Load each passage as a document of one chunk."""
-    random_ = random.Random(seed)
-    names = {f"group:{row['group']}" for row in rows} | set(CALLERS)
-    connection.execute("select pgrag.create_principals(variadic %s)", (sorted(names),))
-    for group in sorted(names):
-        if group.startswith("group:"):
-            connection.execute("select pgrag.add_member(%s, 'user:all')", (group,))
-    for first in range(0, len(rows), batch):
-        batch_id = uuid.uuid4()
-        with connection.transaction(), connection.cursor() as cursor:
-            with cursor.copy(COLUMNS) as copy:
-                for row in rows[first : first + batch]:
-                    text = row["text"].replace("\0", "")
-                    copy.write_row(
-                        (batch_id, row["_id"], row["title"], b"", readers_of(row, random_), text, *[None] * 6)
-                    )
-                    copy.write_row(
-                        (batch_id, row["_id"], None, None, None, text, 0, [], 0, len(text), row["title"], 128)
-                    )
-            cursor.execute("select pgrag.load_staged('bench', %s)", (batch_id,))
 
 
 def queries(rows: Sequence[Row], count: int, seed: int) -> list[str]:
@@ -97,7 +67,10 @@ def main() -> None:
     with database(given.database_url) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
         load_static_space(dsn, encoder)
         connection.execute("select pgrag.create_collection('bench')")
-        load(connection, rows, given.seed)
+        random_ = random.Random(given.seed)
+        load(connection, "bench", rows, [readers_of(row, random_) for row in rows])
+        for group in sorted({f"group:{row['group']}" for row in rows}):
+            connection.execute("select pgrag.add_member(%s, 'user:all')", (group,))
         start = time.perf_counter()
         embedded = embed_static(connection, "bench", encoder)
         rate = embedded / (time.perf_counter() - start)

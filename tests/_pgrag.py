@@ -6,6 +6,7 @@ session and current user set to a login role that is a member of one pgrag role 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +31,12 @@ __all__ = [
 ]
 
 Row = tuple[Any, ...]
+
+_BATCH = "00000000-0000-0000-0000-000000000001"
+_COPY = (
+    "copy pgrag.staging (batch_id, uri, metadata, content_hash, readers, content, ordinal, char_start, char_end,"
+    " context, token_count) from stdin"
+)
 
 # Login roles, and the pgrag role that each is a member of.
 LOGINS = {
@@ -99,6 +106,23 @@ class Database:
             ).fetchone()
         assert row is not None
         return int(row[0])
+
+    def load(
+        self,
+        texts: Sequence[str],
+        *,
+        readers: Callable[[int], Sequence[str]] = lambda _: ["public"],
+        metadata: Callable[[int], dict[str, Any]] = lambda _: {},
+    ) -> None:
+        """Put texts into ``docs`` in bulk, each as one document of one chunk; its uri is its number in 6 digits."""
+        for first in range(0, len(texts), 10_000):
+            with self.admin.transaction(), self.admin.cursor() as cursor:
+                with cursor.copy(_COPY) as copy:
+                    for n, text in enumerate(texts[first : first + 10_000], first):
+                        about = (json.dumps(metadata(n)), b"", list(readers(n)))
+                        copy.write_row((_BATCH, f"{n:06}", *about, text, *[None] * 5))
+                        copy.write_row((_BATCH, f"{n:06}", None, None, None, text, 0, 0, len(text), "", 1))
+                cursor.execute("select pgrag.load_staged('docs', %s)", (_BATCH,))
 
     def close(self) -> None:
         """Close every connection that was made here."""

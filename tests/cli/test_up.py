@@ -118,7 +118,10 @@ def test_psql_keeps_the_password_out_of_the_list_of_processes(dsn: str) -> None:
 
 def test_psql_without_a_database_says_what_to_do(place: Path) -> None:
     answer = pgrag("psql", PGRAG_DATA=str(place / "none"))
-    assert (answer.returncode, answer.stderr.splitlines()[1]) == (1, "Try: pgrag up")
+    assert (answer.returncode, answer.stderr.splitlines()[1]) == (
+        1,
+        "Try: pgrag up, and the export line that it prints",
+    )
 
 
 def test_psql_of_a_url_that_is_none_does_not_repeat_it() -> None:

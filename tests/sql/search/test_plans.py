@@ -48,18 +48,11 @@ def large(installed_template: str, session_database: Callable[..., str]) -> Iter
     database.execute("select pgrag.create_principals(variadic %s)", (names,))
     random_ = np.random.default_rng(0)
     words = np.minimum(random_.zipf(1.15, (CHUNKS, 12)), 5000)
-    columns = "batch_id, uri, content_hash, readers, metadata, content, ordinal, char_start, char_end, context, token_count"
-    for first in range(0, CHUNKS, 10_000):
-        with database.admin.transaction(), database.admin.cursor() as cursor:
-            with cursor.copy(f"copy pgrag.staging ({columns}) from stdin") as copy:
-                batch = "00000000-0000-0000-0000-000000000001"
-                for n in range(first, first + 10_000):
-                    text = " ".join(f"w{word}x" for word in words[n])
-                    readers = [name for name, step in STEPS.items() if n % step == 0] + [f"group:dep{n % 20}"]
-                    metadata = json.dumps({"n": n, "even": n % 2 == 0})
-                    copy.write_row((batch, f"{n:05}", b"", readers, metadata, text, *[None] * 5))
-                    copy.write_row((batch, f"{n:05}", None, None, None, text, 0, 0, len(text), "", 12))
-            cursor.execute("select pgrag.load_staged('docs', %s)", (batch,))
+    database.load(
+        [" ".join(f"w{word}x" for word in row) for row in words],
+        readers=lambda n: [name for name, step in STEPS.items() if n % step == 0] + [f"group:dep{n % 20}"],
+        metadata=lambda n: {"n": n, "even": n % 2 == 0},
+    )
     database.execute("select pgrag.create_space('toy', 'toy-model', %s)", (WIDTH,))
     database.execute("select pgrag.attach_space('docs', 'toy')")
     vectors = random_.normal(size=(CHUNKS, WIDTH))

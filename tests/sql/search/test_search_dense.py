@@ -181,15 +181,10 @@ def many_rows() -> np.ndarray:
 @pytest.fixture
 def many(db: Database, many_rows: np.ndarray) -> Database:
     db.execute("select pgrag.create_principals('user:all', 'user:tenth', 'user:few')")
-    with db.admin.transaction(), db.admin.cursor() as cursor:
-        columns = "batch_id, uri, content_hash, readers, content, ordinal, char_start, char_end, context, token_count"
-        with cursor.copy(f"copy pgrag.staging ({columns}) from stdin") as copy:
-            batch = "00000000-0000-0000-0000-000000000001"
-            for n in range(MANY):
-                readers = ["user:all"] + ["user:tenth"] * (n % 10 == 0) + ["user:few"] * (n % 1000 == 0)
-                copy.write_row((batch, f"{n:05}", b"", readers, f"{n}", None, None, None, None, None))
-                copy.write_row((batch, f"{n:05}", None, None, f"{n}", 0, 0, 5, "", 1))
-        cursor.execute("select pgrag.load_staged('docs', %s)", (batch,))
+    steps = {"user:all": 1, "user:tenth": 10, "user:few": 1000}
+    db.load(
+        [f"{n}" for n in range(MANY)], readers=lambda n: [who for who, step in steps.items() if n % step == 0]
+    )
     make_space(db, dimension=WIDTH, index_kind="hnsw")
     jobs = db.execute("select chunk_id, hash, content from pgrag.claim_chunks('toy', %s)", (MANY,))
     vectors = [text(many_rows[int(content)]) for _, _, content in jobs]

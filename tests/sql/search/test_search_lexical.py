@@ -189,19 +189,6 @@ def test_each_collection_has_its_own_statistics(db: Database) -> None:
     assert scores["m0"] == pytest.approx(bm25(1, 3, n=3, df=3, average=3), rel=1e-12)
 
 
-def load_chunks(db: Database, texts: list[str]) -> None:
-    """Put each text in as one document with one chunk."""
-    db.execute("insert into pgrag.principal values ('public') on conflict do nothing")
-    with db.admin.transaction(), db.admin.cursor() as cursor:
-        columns = "batch_id, uri, content_hash, readers, content, ordinal, char_start, char_end, context, token_count"
-        with cursor.copy(f"copy pgrag.staging ({columns}) from stdin") as copy:
-            for n, text in enumerate(texts):
-                batch, uri = "00000000-0000-0000-0000-000000000001", f"{n:06}"
-                copy.write_row((batch, uri, b"", ["public"], text, None, None, None, None, None))
-                copy.write_row((batch, uri, None, None, text, 0, 0, len(text), "", 1))
-        cursor.execute("select pgrag.load_staged('docs', %s)", (batch,))
-
-
 def compare_with_bm25s(db: Database, queries: list[str], k: int) -> None:
     """Scores equal bm25s (method lucene) on the same tokens, in float32 there: so 1e-5 relative.
 
@@ -241,7 +228,7 @@ def test_scores_equal_bm25s_on_generated_text(db: Database) -> None:
     texts = [
         " ".join(words[int(w)] for w in random_.zipf(1.3, random_.integers(1, 80)) % 200) for _ in range(500)
     ]
-    load_chunks(db, texts)
+    db.load(texts)
     queries = [
         " ".join(words[int(w)] for w in random_.zipf(1.2, random_.integers(1, 9)) % 200) for _ in range(50)
     ]
@@ -254,7 +241,7 @@ def scifact(db: Database) -> Database:
     if not SCIFACT.is_dir():
         pytest.skip("SciFact isn't beside the checkout, in ../shared/data")
     texts = [f"{document['title']}\n{document['text']}" for document in scifact_corpus()]
-    load_chunks(db, texts)
+    db.load(texts)
     return db
 
 
