@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from pgrag.errors import translated
+from pgrag.errors import Refused, translated
 
 __all__ = [
     "Finding",
@@ -16,6 +16,7 @@ __all__ = [
     "check",
     "compact",
     "create_collection",
+    "ensure_collection",
     "explain_analysis",
     "rebuild",
     "reindex",
@@ -86,6 +87,29 @@ def create_collection(
         ).fetchone()
     assert row is not None  # noqa: S101 - a function call gives one row
     return int(row[0])
+
+
+def ensure_collection(connection: psycopg.Connection[Any], name: str) -> bool:
+    """Make a collection with default settings, unless there is one.
+
+    Args:
+        connection: Of a member of ``pgrag_writer`` or ``pgrag_owner``.
+        name: Its name.
+
+    Returns:
+        Whether it was made.
+
+    Raises:
+        Refused: the name is no name.
+        DatabaseError: the role may not.
+    """
+    try:
+        create_collection(connection, name)
+    except Refused as error:
+        if error.code != "RG004":
+            raise
+        return False
+    return True
 
 
 def compact(connection: psycopg.Connection[Any], *, max_runs: int = 20_000) -> int:

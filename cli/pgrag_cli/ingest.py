@@ -23,7 +23,8 @@ from rich.progress import (
 from pgrag.access import ReadersFile, add_groups, check_readers, load_readers_file
 from pgrag.embed import StaticEncoder
 from pgrag.errors import PgragError, Refused, translated
-from pgrag.ingest import IngestProgress, IngestReport, ProgressCallback, create_collection, ingest_paths, walk
+from pgrag.index import ensure_collection
+from pgrag.ingest import IngestProgress, IngestReport, ProgressCallback, ingest_paths, walk
 from pgrag.spaces import embed_static
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
 
@@ -91,7 +92,7 @@ def ingest(
         with translated():
             connection = stack.enter_context(psycopg.connect(resolve_dsn(database_url), autocommit=True))
         if create:
-            create_collection(connection, collection)
+            ensure_collection(connection, collection)
         _prepare_readers(connection, named, rules, create=create_readers)
         try:
             report = ingest_paths(

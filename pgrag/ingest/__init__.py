@@ -5,7 +5,6 @@ from pgrag.ingest._driver import (
     IngestProgress,
     IngestReport,
     ProgressCallback,
-    create_collection,
     ingest_paths,
 )
 from pgrag.ingest._parse import KINDS, parse_file
@@ -20,7 +19,6 @@ __all__ = [
     "IngestReport",
     "ParsedDocument",
     "ProgressCallback",
-    "create_collection",
     "ingest_paths",
     "parse_file",
     "walk",

@@ -16,12 +16,12 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.json import Jsonb
 
 from pgrag.chunk import CHUNKER_VERSION, Chunk, approximate_tokens, chunk_document
-from pgrag.errors import ParseError, PgragError, Refused, translate, translated
+from pgrag.errors import ParseError, PgragError, translate, translated
 from pgrag.ingest._document import ParsedDocument
 from pgrag.ingest._parse import PARSER_VERSION, check_file, parse_file, unreadable
 from pgrag.ingest._walk import Failure, FoundFile, shown, walk
 
-__all__ = ["IngestProgress", "IngestReport", "ProgressCallback", "create_collection", "ingest_paths"]
+__all__ = ["IngestProgress", "IngestReport", "ProgressCallback", "ingest_paths"]
 
 _COPY = (
     "copy pgrag.staging (batch_id, uri, title, language, metadata, content_hash, readers, ordinal,"
@@ -208,29 +208,6 @@ def chunk_tokens(connection: psycopg.Connection[Any], collection: str) -> int:
             "select chunk_tokens from pgrag.collection_settings(%s)", [collection]
         ).fetchone()
     return int(row[0]) if row else 0
-
-
-def create_collection(connection: psycopg.Connection[Any], name: str) -> bool:
-    """Make a collection with default settings, unless there is one; in a transaction of its own.
-
-    Args:
-        connection: Of a member of ``pgrag_writer`` or ``pgrag_owner``.
-        name: 1 to 100 characters.
-
-    Returns:
-        Whether it was made.
-
-    Raises:
-        DatabaseError: the name is no name, or the role may not.
-    """
-    try:
-        with translated(), connection.transaction():
-            connection.execute("select pgrag.create_collection(%s)", [name])
-    except Refused as error:
-        if error.code != "RG004":
-            raise
-        return False
-    return True
 
 
 def _grouped(candidates: Iterator[_Candidate]) -> Iterator[list[_Candidate]]:

@@ -30,13 +30,7 @@ begin
         raise exception 'document "%" is empty', uri
             using errcode = 'RG009', hint = 'Pass its text; to take it away: select pgrag.delete_document(collection, uri)';
     end if;
-    if readers is null then
-        raise exception 'document "%" has no readers', uri
-            using errcode = 'RG008', hint = 'Name readers, such as array[''public'']; an empty array means nobody.';
-    end if;
-    if create_readers then
-        perform pgrag.create_principals(variadic array(select ltrim(r.name, '!') from unnest(readers) as r (name)));
-    end if;
+    perform pgrag._check_readers(uri, readers, create_readers);
     select c.chunk_tokens into tokens from pgrag.collection as c where c.collection_id = into_id;
 
     insert into pgrag.staging (batch_id, uri, title, language, metadata, content_hash, readers, content)

@@ -8,13 +8,7 @@ as $$
 declare
     in_id int := pgrag._collection_id(collection);
 begin
-    if readers is null then
-        raise exception 'document "%" has no readers', uri
-            using errcode = 'RG008', hint = 'Name readers, such as array[''public'']; an empty array means nobody.';
-    end if;
-    if create_readers then
-        perform pgrag.create_principals(variadic array(select ltrim(r.name, '!') from unnest(readers) as r (name)));
-    end if;
+    perform pgrag._check_readers(uri, readers, create_readers);
     update pgrag.document as d set acl_id = pgrag._acl_id(in_id, readers)
     where d.collection_id = in_id and d.uri = set_readers.uri;
     return found;

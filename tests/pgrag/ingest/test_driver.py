@@ -10,13 +10,14 @@ import pytest
 
 from pgrag.access import add_groups, check_readers
 from pgrag.errors import PgragError, Refused
-from pgrag.ingest import IngestReport, create_collection, ingest_paths
+from pgrag.index import ensure_collection
+from pgrag.ingest import IngestReport, ingest_paths
 
 
 @pytest.fixture
 def writer(db: Any) -> psycopg.Connection[Any]:
     connection: psycopg.Connection[Any] = db.connect("pgrag_test_writer")
-    create_collection(connection, "docs")
+    ensure_collection(connection, "docs")
     check_readers(connection, ["public"])
     return connection
 
