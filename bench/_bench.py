@@ -9,10 +9,11 @@ import json
 import os
 import platform
 import random
+import re
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ _COPY = (
     "copy pgrag.staging (batch_id, uri, title, content_hash, readers, content, ordinal, heading_path, char_start,"
     " char_end, context, token_count) from stdin"
 )
+
+# Who asks, and the share of the passages that they see.
+CALLERS = {"user:all": 1.0, "user:tenth": 0.1, "user:hundredth": 0.01, "user:thousandth": 0.001}
 
 Row = dict[str, Any]
 
@@ -47,8 +51,13 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 
 @contextmanager
-def database(url: str | None) -> Iterator[str]:
-    """Yield the DSN of a database with pgrag in it; an embedded one is durable (fsync on) and goes afterwards."""
+def database(url: str | None, settings: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield the DSN of a database with pgrag in it; an embedded one is durable (fsync on) and goes afterwards.
+
+    Args:
+        url: A database of yours; None is an embedded server.
+        settings: Of PostgreSQL, for the embedded server.
+    """
     if url is not None:
         install.init(url)
         install.upgrade(url)
@@ -56,7 +65,7 @@ def database(url: str | None) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="pgrag-bench-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o711)
-        server = EmbeddedServer(Path(folder) / "data")
+        server = EmbeddedServer(Path(folder) / "data", settings=settings)
         dsn = server.start()
         try:
             install.init(dsn)
@@ -70,6 +79,7 @@ def passages(count: int, seed: int, *, shuffled: bool = True) -> list[Row]:
     """Return real passages, or made ones where the corpus isn't beside the checkout.
 
     Shuffled, they come in a random order; else in the corpus's own, document by document, from a random one on.
+    Beyond the corpus, a passage is the halves of two of one group.
     """
     random_ = random.Random(seed)
     if not SCALE.is_file():
@@ -91,9 +101,44 @@ def passages(count: int, seed: int, *, shuffled: bool = True) -> list[Row]:
     else:
         first = random_.randrange(len(rows))
         rows = rows[first:] + rows[:first]
+    neighbours = by_group(rows)
+    real = rows[:]
     while len(rows) < count:
-        rows += [row | {"_id": f"{row['_id']}+{len(rows)}"} for row in rows[: count - len(rows)]]
+        row = random_.choice(real)
+        text = spliced(row, random_.choice(neighbours[row["group"]]))
+        rows.append(row | {"_id": f"spliced{len(rows)}", "text": text})
     return rows[:count]
+
+
+def by_group(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the passages of each group."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row["group"], []).append(row)
+    return groups
+
+
+def spliced(row: Row, other: Row) -> str:
+    """Return the first half of a passage's text and the second half of another's."""
+    first, second = row["text"], other["text"]
+    return f"{first[: len(first) // 2]} {second[len(second) // 2 :]}"
+
+
+def queries(
+    rows: Sequence[Row], count: int, seed: int, *, least: int = 2, most: int = 6, passages_each: int = 1
+) -> list[str]:
+    """Return queries of 2 to 6 words, each from one passage, or as many words from as many as told."""
+    random_ = random.Random(seed + 1)
+    made: list[str] = []
+    while len(made) < count:
+        words = [
+            word
+            for _ in range(passages_each)
+            for word in re.findall(r"[^\W\d_]{3,}", random_.choice(rows)["text"])
+        ]
+        if len(words) >= most:
+            made.append(" ".join(random_.sample(words, random_.randint(least, most))))
+    return made
 
 
 def load(
@@ -130,10 +175,25 @@ def load(
                     copy.write_row(
                         (batch_id, row["_id"], row["title"], digest, list(named), text, *[None] * 6)
                     )
-                    span = (0, [], 0, len(text), row["title"] or "", len(text) // 4)
+                    span: tuple[object, ...] = (0, [], 0, len(text), row["title"] or "", len(text) // 4)
                     copy.write_row((batch_id, row["_id"], None, None, None, text, *span))
             cursor.execute("select pgrag.load_staged(%s, %s)", (collection, batch_id))
     return time.perf_counter() - start
+
+
+def measure(
+    connection: psycopg.Connection[tuple[object, ...]], who: str, call: str, asked: Sequence[str]
+) -> list[float]:
+    """Return the milliseconds of each query, in one connection as the application's role."""
+    taken = []
+    for query in asked:
+        with connection.transaction():
+            connection.execute("set local role pgrag_app")
+            connection.execute("select pgrag.act_as(%s)", (who,))
+            start = time.perf_counter()
+            connection.execute(call, (query,)).fetchall()
+            taken.append(1000 * (time.perf_counter() - start))
+    return taken
 
 
 def report(title: str, dsn: str, settings: Row, rows: Sequence[Row], out: Path | None) -> None:
@@ -147,11 +207,13 @@ def report(title: str, dsn: str, settings: Row, rows: Sequence[Row], out: Path |
 
 
 def markdown(title: str, about: Row, rows: Sequence[Row]) -> str:
-    """Return a table in Markdown, under its title and over what its figures depend on."""
+    """Return a table in Markdown, under its title and over what its figures depend on, if anything."""
     names = list(rows[0])
     lines = [f"{title}:", "", "| " + " | ".join(names) + " |", "| " + " | ".join("---" for _ in names) + " |"]
     lines += ["| " + " | ".join(_shown(row[name]) for name in names) + " |" for row in rows]
-    lines += ["", "With " + ", ".join(f"{name} {value}" for name, value in about.items()) + ".", ""]
+    if about:
+        lines += ["", "With " + ", ".join(f"{name} {value}" for name, value in about.items()) + "."]
+    lines.append("")
     return "\n".join(lines)
 
 

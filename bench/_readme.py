@@ -1,12 +1,12 @@
-"""Puts the tables that benches wrote with --json between the marks of README.md.
+r"""Puts the tables that benches wrote with --json between the marks of README.md.
 
-python bench/_readme.py static=pgrag/data/minilm_static/passport.json,quality.json search=search.json ingest=ingest.json,memory.json
+python bench/_readme.py static=pgrag/data/minilm_static/passport.json,quality.json search=search.json \
+    lexical=lexical.json ingest=ingest.json,memory.json
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,23 +31,34 @@ def trained(passport: dict[str, Any]) -> str:
     )
 
 
+def shown(found: dict[str, Any]) -> list[str]:
+    """Return the tables of a file: its one, those of many that are for README.md, or what a passport says."""
+    if "tables" in found:
+        tables = [table for table in found["tables"] if table["readme"]]
+        # What figures depend on is said once, beneath the last.
+        return [
+            markdown(table["title"], found["about"] if table is tables[-1] else {}, table["rows"])
+            for table in tables
+        ]
+    if "rows" in found:
+        return [markdown(found["title"], found["about"], found["rows"])]
+    return [trained(found)]
+
+
 def main() -> None:
     """Rewrite the named blocks."""
     text = README.read_text("utf-8")
     for argument in sys.argv[1:]:
         block, _, files = argument.partition("=")
-        tables = []
-        for file in files.split(","):
-            found = json.loads(Path(file).read_text("utf-8"))
-            tables.append(
-                markdown(found["title"], found["about"], found["rows"]) if "rows" in found else trained(found)
-            )
-        pattern = rf"(<!-- bench:{re.escape(block)} -->\n).*?(<!-- /bench -->)"
-        text, changed = re.subn(
-            pattern, lambda m, t=tables: m[1] + "\n".join(t) + m[2], text, flags=re.DOTALL
-        )
-        if changed != 1:
-            sys.exit(f"README.md has {changed} blocks bench:{block}")
+        tables = [
+            table for file in files.split(",") for table in shown(json.loads(Path(file).read_text("utf-8")))
+        ]
+        begin, end = f"<!-- bench:{block} -->\n", "<!-- /bench -->"
+        before, mark, rest = text.partition(begin)
+        _, mark_end, after = rest.partition(end)
+        if not mark or not mark_end or begin in rest:
+            sys.exit(f"README.md has not one block bench:{block}")
+        text = before + begin + "\n".join(tables) + end + after
     README.write_text(text, "utf-8")
 
 

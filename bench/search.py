@@ -6,19 +6,14 @@ python bench/search.py --chunks 100000
 from __future__ import annotations
 
 import random
-import re
 import time
-from collections.abc import Sequence
 
 import psycopg
-from _bench import Row, arguments, database, load, passages, percentile, report
+from _bench import CALLERS, Row, arguments, database, load, measure, passages, percentile, queries, report
 
 from pgrag.embed import StaticEncoder
 from pgrag.index import compact
 from pgrag.spaces import embed_static, load_static_space
-
-# Who asks, and the share of the passages that they see.
-CALLERS = {"user:all": 1.0, "user:tenth": 0.1, "user:hundredth": 0.01, "user:thousandth": 0.001}
 
 
 def readers_of(row: Row, random_: random.Random) -> list[str]:
@@ -28,32 +23,6 @@ def readers_of(row: Row, random_: random.Random) -> list[str]:
         f"group:{row['group']}",
         *(name for name, share in CALLERS.items() if 0.0 < share < 1.0 and draw < share),
     ]
-
-
-def queries(rows: Sequence[Row], count: int, seed: int) -> list[str]:
-    """Return queries of 2 to 6 words, each from one passage."""
-    random_ = random.Random(seed + 1)
-    made = []
-    while len(made) < count:
-        words = re.findall(r"[^\W\d_]{3,}", random_.choice(rows)["text"])
-        if len(words) >= 6:
-            made.append(" ".join(random_.sample(words, random_.randint(2, 6))))
-    return made
-
-
-def measure(
-    connection: psycopg.Connection[tuple[object, ...]], who: str, call: str, asked: Sequence[str]
-) -> list[float]:
-    """Return the milliseconds of each query, in one connection as the application's role."""
-    taken = []
-    for query in asked:
-        with connection.transaction():
-            connection.execute("set local role pgrag_app")
-            connection.execute("select pgrag.act_as(%s)", (who,))
-            start = time.perf_counter()
-            connection.execute(call, (query,)).fetchall()  # type: ignore[arg-type]
-            taken.append(1000 * (time.perf_counter() - start))
-    return taken
 
 
 def main() -> None:
