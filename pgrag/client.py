@@ -25,9 +25,12 @@ __all__ = ["AsyncCaller", "AsyncStore", "Caller", "Store", "connect", "connect_a
 
 _ROLE = "set local role pgrag_app"
 _ACT_AS = "select pgrag.act_as(variadic %s::text[])"
-_SEARCH = "select * from pgrag.search(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-_PACK = "select * from pgrag.pack_context(%s, %s, %s, %s, %s, %s, %s, %s)"
-_EXPLAIN = "select * from pgrag.explain_search(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_SEARCH = "select * from pgrag.search(%s, %s::int, %s, %s, %s, %s::int, %s::int, %s, %s, %s)"
+_PACK = "select * from pgrag.pack_context(%s, %s::int, %s::int, %s, %s, %s, %s, %s)"
+_EXPLAIN = (
+    "select * from pgrag.explain_search(%s, %s::bigint[], %s::int, %s, %s, %s, %s::int, %s::int, %s, %s, %s)"
+)
+_SNIPPETS = "select * from pgrag.snippets(%s, %s::bigint[], %s::int, %s::int, %s, %s, %s)"
 _COLLECTIONS = "select * from pgrag.collections()"
 
 _ROLE_REFUSED = (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue)
@@ -227,6 +230,46 @@ class Caller:
         )
         return [Explanation(*row) for row in self._rows(*self._calls.explain(chunk_ids, call))]
 
+    def snippets(
+        self,
+        query: str,
+        chunk_ids: Sequence[int],
+        *,
+        max_characters: int = 240,
+        max_fragments: int = 2,
+        start_mark: str = "<mark>",
+        stop_mark: str = "</mark>",
+        escape_html: bool = True,
+    ) -> dict[int, str]:
+        """Show the parts of chunks that a query looks for, with the matches marked: ``pgrag.snippets``.
+
+        Args:
+            query: As in :meth:`search`.
+            chunk_ids: At most 1,000; one that the caller may not see is as if it weren't there.
+            max_characters: Of a chunk's text that are shown, 1 to 1,000,000; marks are not counted.
+            max_fragments: Most parts of one chunk, 1 to 20; they share ``max_characters``.
+            start_mark: Before each match; it isn't escaped, so it's never for a user to choose.
+            stop_mark: After each match, likewise.
+            escape_html: Escape the text, so that the result is safe to show as HTML; False for everything else.
+
+        Returns:
+            The snippet of each chunk, by its id, in the order asked. A chunk without a match is shown from its
+            beginning, with no mark.
+
+        Raises:
+            Refused: an argument is out of its range.
+        """
+        arguments = (
+            query,
+            list(chunk_ids),
+            max_characters,
+            max_fragments,
+            start_mark,
+            stop_mark,
+            escape_html,
+        )
+        return dict(self._rows(_SNIPPETS, arguments))
+
     def pack(
         self,
         query: str,
@@ -355,6 +398,29 @@ class AsyncCaller:
             query, k, collections, embedding, filter, depth, rrf_k, weights, space, exact
         )
         return [Explanation(*row) for row in await self._rows(*self._calls.explain(chunk_ids, call))]
+
+    async def snippets(
+        self,
+        query: str,
+        chunk_ids: Sequence[int],
+        *,
+        max_characters: int = 240,
+        max_fragments: int = 2,
+        start_mark: str = "<mark>",
+        stop_mark: str = "</mark>",
+        escape_html: bool = True,
+    ) -> dict[int, str]:
+        """Show the parts of chunks that a query looks for, with the matches marked, as :meth:`Caller.snippets`."""
+        arguments = (
+            query,
+            list(chunk_ids),
+            max_characters,
+            max_fragments,
+            start_mark,
+            stop_mark,
+            escape_html,
+        )
+        return dict(await self._rows(_SNIPPETS, arguments))
 
     async def pack(
         self,

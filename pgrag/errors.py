@@ -145,6 +145,14 @@ def translate(error: psycopg.Error) -> DatabaseError:
         )
     if code is not None and code.startswith("RG"):
         return Refused(message, hint, code)
+    if (code is None and "NUL (0x00)" in message) or "\\u0000" in (error.diag.message_detail or ""):
+        return DatabaseError(
+            "a text holds a NUL character, which PostgreSQL can't keep",
+            "Take it out: text.replace('\\0', '')",
+            code,
+        )
+    if code == "22P02" and error.diag.message_detail:
+        message = f"{message}: {error.diag.message_detail}"
     if code is None and "vector type not found" in message:
         return NotInstalled("this database has no pgvector", "pgrag init, then pgrag upgrade", code)
     if code == "42501" and "schema pgrag" in message:

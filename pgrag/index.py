@@ -112,27 +112,30 @@ def ensure_collection(connection: psycopg.Connection[Any], name: str) -> bool:
     return True
 
 
-def compact(connection: psycopg.Connection[Any], *, max_runs: int = 20_000) -> int:
-    """Merge the runs of the posting log until none is left to merge.
+def compact(
+    connection: psycopg.Connection[Any],
+    *,
+    max_runs: int = 20_000,
+    on_part: Callable[[int], None] = lambda runs: None,
+) -> int:
+    """Merge the runs of the posting log, once from where the last compaction stopped to the end.
 
     Args:
         connection: In autocommit mode: each call is a transaction of its own, so nobody waits long.
         max_runs: Runs to merge in one transaction, at least 2.
+        on_part: Called after each with the runs that it looked at.
 
     Returns:
         Transactions that it took.
     """
     calls = 0
     with translated():
-        left: int | None = None
-        while left is None or left > 0:
+        while True:
             row = connection.execute("select pgrag.compact(%s)", (max_runs,)).fetchone()
             calls += 1
-            now = int(row[0]) if row else 0
-            if left is not None and now >= left:
-                break
-            left = now
-    return calls
+            if row is None or not row[0]:
+                return calls
+            on_part(int(row[0]))
 
 
 def check(

@@ -105,10 +105,12 @@ class InstallResult:
     Attributes:
         version: Release of pgrag that the database is at now.
         changed: False where it was there already.
+        advice: What to run afterwards, and why; for what a revision can't do in one transaction.
     """
 
     version: str
     changed: bool
+    advice: tuple[str, ...] = ()
 
 
 def _beside(packaged: str, in_checkout: str) -> Path:
@@ -189,6 +191,7 @@ def upgrade(dsn: str) -> InstallResult:
         # Files come in the order of their names, so a body may name a function of a later file; tests run them all.
         run.execute("set local check_function_bodies = off")
         config = _alembic(connection)
+        advice: tuple[str, ...] = ()
         if run.execute("select pg_catalog.to_regclass('pgrag.installation')").fetchone() == (None,):
             for file in sorted((sql_folder() / "tables").glob("*.sql")):
                 _run_file(run, file)
@@ -199,6 +202,7 @@ def upgrade(dsn: str) -> InstallResult:
             if run.fetchone() == (True,):
                 return InstallResult(__version__, False)
             _lock_tables(run)
+            advice = _advice(run, config)
             command.upgrade(config, "head")
         for file in _repeatable_files():
             _run_file(run, file)
@@ -206,7 +210,7 @@ def upgrade(dsn: str) -> InstallResult:
         _run_file(run, sql_folder() / "grants.sql")
         run.execute("delete from pgrag.installation")
         run.execute("insert into pgrag.installation (version, digest) values (%s, %s)", (__version__, digest))
-    return InstallResult(__version__, True)
+    return InstallResult(__version__, True, advice)
 
 
 def _lock_tables(cursor: psycopg.Cursor[tuple[Any, ...]]) -> None:
@@ -277,6 +281,14 @@ def _refuse_newer(cursor: psycopg.Cursor[tuple[Any, ...]], config: Config) -> No
                 f"the database is newer than pgrag {__version__}: it is at revision {revision}",
                 "Upgrade the package: pip install --upgrade pgrag-rls",
             ) from error
+
+
+def _advice(cursor: psycopg.Cursor[tuple[Any, ...]], config: Config) -> tuple[str, ...]:
+    """Return what the revisions say that the database doesn't have yet, the oldest first."""
+    cursor.execute("select version_num from pgrag.alembic_version")
+    scripts = ScriptDirectory.from_config(config)
+    missing = [each for (at,) in cursor.fetchall() for each in scripts.iterate_revisions("head", at)]
+    return tuple(each.module.advice for each in reversed(missing) if hasattr(each.module, "advice"))
 
 
 def _check_server(connection: psycopg.Connection[Any]) -> None:

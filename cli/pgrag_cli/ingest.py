@@ -55,6 +55,15 @@ def ingest(
             help="A readers.toml: groups, and access rules by path; the last that matches wins.",
         ),
     ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language",
+            metavar="TAG",
+            show_default=False,
+            help="Language of the files that declare none, such as de or pt-BR; else the collection's analyzer is used.",
+        ),
+    ] = None,
     create_readers: Annotated[
         bool,
         typer.Option(
@@ -106,6 +115,7 @@ def ingest(
                 progress=_progress_bar(stack, paths),
                 count_tokens=encoder.count_tokens,
                 tokenizer=encoder.name,
+                language=language,
                 embed_pending=partial(embed_static, connection, collection, encoder),
             )
         except Refused as error:

@@ -20,8 +20,10 @@ from pgrag_cli._encoder import QueryModel, load_encoder
 
 __all__ = ["search"]
 
-_PREVIEW_CHARACTERS = 240
-_WORD = re.compile(r"\w(?:[\w.+#-]*[\w+#])?")
+_PREVIEW_CHARACTERS = 300
+# Around a match in the terminal's snippets; like all control characters, they are taken out of what is printed.
+_START, _STOP = "\x02", "\x03"
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _TABLE_RULE = re.compile(r"\|(?:\s*:?-{3,}:?\s*\|)+")
 
 
@@ -44,7 +46,9 @@ def search(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what each word and each arm gave each passage.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a passage.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a passage; its snippet is HTML.")
+    ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Find the passages that answer a query best, among what somebody may read."""
@@ -55,16 +59,27 @@ def search(
         caller = store.as_principals(*who)
         check_collections(caller, collection)
         hits = caller.search(query, k=k, collections=collection, filter=condition, exact=exact)
+        asked = [hit.chunk_id for hit in hits]
+        if as_json:
+            snippets = caller.snippets(query, asked)
+        else:
+            snippets = caller.snippets(
+                query,
+                asked,
+                max_characters=_PREVIEW_CHARACTERS,
+                start_mark=_START,
+                stop_mark=_STOP,
+                escape_html=False,
+            )
         reasons: dict[int, list[Explanation]] = {}
         if explain:
-            asked = [hit.chunk_id for hit in hits]
             for reason in caller.explain(
                 query, asked, k=k, collections=collection, filter=condition, exact=exact
             ):
                 reasons.setdefault(reason.chunk_id, []).append(reason)
     if as_json:
         for hit in hits:
-            row = asdict(hit)
+            row = asdict(hit) | {"snippet": snippets.get(hit.chunk_id)}
             if explain:
                 row["explanation"] = [asdict(reason) for reason in reasons.get(hit.chunk_id, [])]
             typer.echo(json.dumps(row, ensure_ascii=False))
@@ -72,7 +87,7 @@ def search(
     if not hits:
         typer.echo(f"Nothing that {', '.join(who)} may read matches.", err=True)
         return
-    _show(query, hits, reasons)
+    _show(hits, snippets, reasons)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -85,7 +100,7 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-def _show(query: str, hits: list[Hit], reasons: dict[int, list[Explanation]]) -> None:
+def _show(hits: list[Hit], snippets: dict[int, str], reasons: dict[int, list[Explanation]]) -> None:
     table = Table(show_lines=True)
     for name, style in (
         ("#", "bold"),
@@ -96,7 +111,9 @@ def _show(query: str, hits: list[Hit], reasons: dict[int, list[Explanation]]) ->
     ):
         table.add_column(name, style=style, justify="left" if name == "passage" else "right")
     for place, hit in enumerate(hits, 1):
-        passage = Text.assemble((_source(hit), "bold"), "\n", (hit.uri, "dim"), "\n", _preview(query, hit))
+        preview = _preview(hit, snippets.get(hit.chunk_id, ""))
+        source, uri = _CONTROL.sub("", _source(hit)), _CONTROL.sub("", hit.uri)
+        passage = Text.assemble((source, "bold"), "\n", (uri, "dim"), "\n", preview)
         for reason in reasons.get(hit.chunk_id, []):
             passage.append(f"\n{reason.stage}: {reason.detail}", style="italic")
         words = "-" if hit.lexical_rank is None else f"#{hit.lexical_rank}\n{hit.lexical_score:.2f}"
@@ -115,30 +132,16 @@ def _source(hit: Hit) -> str:
     return " › ".join(hit.heading_path if title in hit.heading_path[:1] else (title, *hit.heading_path))
 
 
-def _preview(query: str, hit: Hit) -> str:
-    """The part of the passage that has most of the query's words; headings that are shown anyway are left out."""
-    lines = hit.content.splitlines()
-    while lines and (not lines[0].strip() or lines[0].strip("# ") in hit.heading_path):
-        del lines[0]
-    text = " ".join(_TABLE_RULE.sub("", " ".join(lines)).split())
-    if len(text) <= _PREVIEW_CHARACTERS:
-        return text
-    wanted = {word.casefold() for word in _WORD.findall(query)}
-    places = [
-        (found.start(), found.group().casefold())
-        for found in _WORD.finditer(text)
-        if found.group().casefold() in wanted
+def _preview(hit: Hit, snippet: str) -> Text:
+    """The snippet in one paragraph, its matches emphasised; headings that are shown anyway are left out."""
+    lines = [
+        line
+        for line in snippet.splitlines()
+        if _CONTROL.sub("", line).strip("…").strip("# ") not in hit.heading_path
     ]
-    start = max(
-        (start for start, _ in places),
-        key=lambda start: len(
-            {word for at, word in places if start <= at < start + _PREVIEW_CHARACTERS // 2}
-        ),
-        default=0,
-    )
-    if start < _PREVIEW_CHARACTERS // 2:
-        start = 0
-    start = max(0, min(start - _PREVIEW_CHARACTERS // 3, len(text) - _PREVIEW_CHARACTERS))
-    start = text.rfind(" ", 0, start) + 1
-    end = start + _PREVIEW_CHARACTERS
-    return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+    shown = Text()
+    for nth, part in enumerate(" ".join(_TABLE_RULE.sub("", " ".join(lines)).split()).split(_START)):
+        match, found, rest = part.partition(_STOP)
+        shown.append(_CONTROL.sub("", match), style="bold yellow" if nth and found else None)
+        shown.append(_CONTROL.sub("", rest))
+    return shown

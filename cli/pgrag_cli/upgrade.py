@@ -26,3 +26,5 @@ def upgrade(
     loaded = encoder and load_static_space(dsn, StaticEncoder.shipped())
     changed = "Upgraded to" if result.changed or loaded else "Already at"
     typer.echo(f"{changed} pgrag {result.version}.", err=True)
+    for advice in result.advice:
+        typer.echo(advice, err=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pgrag.errors import ParseError
 
-__all__ = ["Block", "BlockKind", "HeadingStack", "ParsedDocument", "brief", "checked_blocks"]
+__all__ = ["Block", "BlockKind", "HeadingStack", "ParsedDocument", "brief", "checked_blocks", "language_tag"]
 
 _MAX_BLOCKS = 250_000
+# Language, and then script, region and variants, as in BCP 47; or what is private or was registered before it.
+_TAG = re.compile(r"(?:[a-z]{2,3}|[ix](?=-))(?:-[a-z0-9]{1,8})*", re.IGNORECASE)
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code"]
 
@@ -63,6 +66,12 @@ def brief(text: str, length: int = 200) -> str:
     """Text as a name: one line, not longer than ``length`` characters; it is repeated with every chunk."""
     text = " ".join(text[: 4 * length].split())
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def language_tag(declared: str | None) -> str | None:
+    """Return what a file declares as its language if that is a BCP 47 tag, else None; ``en_US`` is ``en-US``."""
+    tag = (declared or "").strip().replace("_", "-")
+    return tag if _TAG.fullmatch(tag) else None
 
 
 def checked_blocks(blocks: list[Block]) -> tuple[Block, ...]:

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -120,6 +120,7 @@ def ingest_paths(
     max_tokens: int | None = None,
     count_tokens: Callable[[str], int] = approximate_tokens,
     tokenizer: str = "approximate",
+    language: str | None = None,
     max_bytes: int | None = None,
     batch_documents: int = 500,
     batch_chunks: int = 2000,
@@ -144,6 +145,8 @@ def ingest_paths(
         max_tokens: Most tokens of a chunk and its context together; None is what the collection says.
         count_tokens: Tokens of a string.
         tokenizer: Name of what ``count_tokens`` counts; another name makes every document count as changed.
+        language: BCP 47 tag of the files that declare none, such as ``de``; another tag makes every document count
+            as changed. None: those files are analysed as the collection says.
         max_bytes: Largest file; None for the limit of its kind.
         batch_documents: Most documents in a transaction.
         batch_chunks: Chunks after which a transaction ends; a document is never divided.
@@ -155,7 +158,8 @@ def ingest_paths(
 
     Raises:
         PgragError: wrong use, such as no readers or a file with ``prune``.
-        Refused: ``prune`` would remove most of the collection; what was taken in stays.
+        Refused: ``language`` is no tag; or ``prune`` would remove most of the collection, and what was taken in
+            stays.
         DatabaseError: there is no such collection, the role may not write, or the connection broke. What was
         committed stays.
     """
@@ -170,10 +174,11 @@ def ingest_paths(
             raise PgragError(f"{path}: only folders can be pruned", "Name its folder, or leave --prune out.")
     if max_tokens is None:
         max_tokens = chunk_tokens(connection, collection)
-    way = f"{PARSER_VERSION}/{CHUNKER_VERSION}/{max_tokens}/{tokenizer}"
-    run = _Run(connection, collection, tuple(readers), readers_for, way, progress, embed_pending)
+    way = f"{PARSER_VERSION}/{CHUNKER_VERSION}/{max_tokens}/{tokenizer}{f'/{language}' if language else ''}"
+    run = _Run(connection, collection, tuple(readers), readers_for, way, language, progress, embed_pending)
     with translated():
         run.unchanged([], ())  # the collection is there, before any work
+        run.check_language()
         for group in _grouped(run.candidates(walk(paths), max_bytes, keep=prune)):
             batch = _Batch()
             for candidate in run.changed(group):
@@ -225,6 +230,7 @@ class _Run:
         readers: tuple[str, ...],
         readers_for: Callable[[str], Sequence[str] | None] | None,
         way: str,
+        language: str | None,
         progress: ProgressCallback | None,
         embed_pending: Callable[[], int] | None,
     ) -> None:
@@ -233,6 +239,7 @@ class _Run:
         self.readers = readers
         self.readers_for = readers_for
         self.way = way
+        self.language = language
         self.progress = progress
         self.embed_pending = embed_pending
         self.done = IngestProgress()
@@ -313,6 +320,11 @@ class _Run:
             ).fetchall()
         return {row[0] for row in rows}
 
+    def check_language(self) -> None:
+        """Refuse a tag that is none."""
+        with self.connection.transaction():
+            self.connection.execute("select pgrag._check_language(%s)", [self.language])
+
     def changed(self, group: list[_Candidate]) -> Iterator[_Candidate]:
         """Those of a group that must be read again; one lookup for each set of readers."""
         by_readers: dict[tuple[str, ...], list[_Candidate]] = {}
@@ -337,6 +349,8 @@ class _Run:
         stage = "parse"
         try:
             document = parse_file(path, max_bytes=max_bytes)
+            if document.language is None:
+                document = replace(document, language=self.language)
             stage = "chunk"
             return _Ready(
                 candidate,

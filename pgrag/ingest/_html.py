@@ -8,7 +8,15 @@ from typing import Any
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from pgrag.errors import ParseError
-from pgrag.ingest._document import Block, BlockKind, HeadingStack, ParsedDocument, brief, checked_blocks
+from pgrag.ingest._document import (
+    Block,
+    BlockKind,
+    HeadingStack,
+    ParsedDocument,
+    brief,
+    checked_blocks,
+    language_tag,
+)
 from pgrag.ingest._text import decode, scrub
 
 __all__ = ["parse_html"]
@@ -66,7 +74,7 @@ def parse_html(data: bytes) -> ParsedDocument:
         _walk(root, writer)
     writer.flush()
     title = title or writer.first_heading
-    language = ((root.attributes.get("lang") if root is not None else None) or "").strip() or None
+    language = language_tag(root.attributes.get("lang") if root is not None else None)
     text = "".join(writer.parts)
     return ParsedDocument(
         text, title, language, _metadata(tree) | decoded.metadata, checked_blocks(writer.blocks)

@@ -12,7 +12,15 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from pgrag.ingest._document import Block, BlockKind, HeadingStack, ParsedDocument, brief, checked_blocks
+from pgrag.ingest._document import (
+    Block,
+    BlockKind,
+    HeadingStack,
+    ParsedDocument,
+    brief,
+    checked_blocks,
+    language_tag,
+)
 from pgrag.ingest._text import decode, scrub
 
 __all__ = ["front_matter", "parse_markdown"]
@@ -66,7 +74,7 @@ def parse_markdown(data: bytes) -> ParsedDocument:
             _read(parser, text, start, end, headings, blocks)
     first_heading = next((b.heading_path[0] for b in blocks if b.level == 1 and b.heading_path), None)
     title = _word(metadata.pop("title", None)) or first_heading
-    language = _word(metadata.pop("language", None)) or _word(metadata.pop("lang", None))
+    language = _language(metadata)
     return ParsedDocument(text, title, language, metadata | decoded.metadata, checked_blocks(blocks))
 
 
@@ -153,6 +161,17 @@ def _table_header(tokens: list[Token], index: int) -> str:
 
 def _word(value: Any) -> str | None:
     return (brief(str(value)) or None) if isinstance(value, str | int | float) and value is not True else None
+
+
+def _language(metadata: dict[str, Any]) -> str | None:
+    """Take the language out of front matter; what is no tag, such as ``python``, stays there."""
+    for name in ("language", "lang"):
+        # YAML reads the tag of Norwegian as false.
+        value = "no" if metadata.get(name) is False else metadata.get(name)
+        if (tag := language_tag(_word(value))) is not None:
+            del metadata[name]
+            return tag
+    return None
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str]:

@@ -17,7 +17,7 @@ create table pgrag.collection (
 );
 
 comment on table pgrag.collection is 'Documents that share an analyzer, BM25 parameters, chunking and an embedding space.';
-comment on column pgrag.collection.analyzer is 'Text search configuration for pgrag.analyze.';
+comment on column pgrag.collection.analyzer is 'Text search configuration for documents without a language.';
 comment on column pgrag.collection.k1 is 'BM25 term frequency saturation.';
 comment on column pgrag.collection.b is 'BM25 length normalisation.';
 comment on column pgrag.collection.chunk_tokens is 'Most tokens in a chunk.';

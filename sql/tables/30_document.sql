@@ -23,7 +23,7 @@ create index document_acl_idx on pgrag.document (collection_id, acl_id);
 comment on table pgrag.document is 'A document; its acl_id says who may read it and everything made from it.';
 comment on column pgrag.document.uri is 'Unique in its collection: a path, a URL or any key of the application; at most 2,000 bytes, so that it fits into an index.';
 comment on column pgrag.document.title is 'NULL where the document has none.';
-comment on column pgrag.document.language is 'BCP 47 tag; NULL where it is unknown.';
+comment on column pgrag.document.language is 'BCP 47 tag, which says by which configuration the text is analysed; NULL where it is unknown: by the collection''s.';
 comment on column pgrag.document.content_hash is 'sha256 of the source; an unchanged document is not parsed again.';
 comment on column pgrag.document.metadata is 'JSON object that search filters by containment.';
 

@@ -15,9 +15,11 @@ create table pgrag.chunk (
     context text not null default '',
     content text not null,
     tsv tsvector not null,
+    analyzer text collate "C" not null,
     constraint chunk_pkey primary key (collection_id, chunk_id),
     constraint chunk_acl_id_key unique (collection_id, chunk_id, acl_id),
     constraint chunk_ordinal_key unique (collection_id, document_id, ordinal) deferrable initially immediate,
+    constraint chunk_chunk_id_check check (chunk_id between 1 and 1099511627775),
     constraint chunk_ordinal_check check (ordinal >= 0),
     constraint chunk_span_check check (char_start >= 0 and char_end >= char_start),
     constraint chunk_document_fkey foreign key (collection_id, document_id, acl_id)
@@ -34,3 +36,4 @@ comment on column pgrag.chunk.lexeme_count is 'Length for BM25: positions in tsv
 comment on column pgrag.chunk.hash is 'sha256 of context and content; kept by trigger.';
 comment on column pgrag.chunk.context is 'Title and headings; analysed and embedded with the content, not shown as text.';
 comment on column pgrag.chunk.tsv is 'pgrag.analyze of context and content; kept by trigger.';
+comment on column pgrag.chunk.analyzer is 'Text search configuration that tsv was made by: that of the document''s language, else the collection''s; kept by trigger.';

@@ -1,4 +1,4 @@
--- Writes down what happens to documents.
+-- Writes down what happens to documents, and analyses their chunks anew where the language changes.
 -- Not where row_security is off, as pg_dump's scripts set it: they bring what the triggers made. Whoever the policies bind
 -- can't write then.
 create or replace trigger log_insert after insert on pgrag.document
@@ -6,6 +6,10 @@ referencing new table as new_rows for each statement when (current_setting('row_
 
 create or replace trigger log_update after update on pgrag.document
 referencing old table as old_rows new table as new_rows for each statement when (current_setting('row_security') = 'on') execute function pgrag._log_document();
+
+create or replace trigger reanalyze_update after update on pgrag.document
+referencing old table as old_rows new table as new_rows
+for each statement when (current_setting('row_security') = 'on') execute function pgrag._reanalyze_document();
 
 create or replace trigger log_delete after delete on pgrag.document
 referencing old table as old_rows for each statement when (current_setting('row_security') = 'on') execute function pgrag._log_document();

@@ -42,3 +42,17 @@ def test_an_unknown_analyzer_is_an_error(db: Any) -> None:
 
 def test_an_application_may(db: Any) -> None:
     assert pgrag(login_dsn(db.dsn, "pgrag_test_app"), "analyze", "valves").returncode == 0
+
+
+def test_bytes_that_are_no_text_are_an_error(db: Any) -> None:
+    done = pgrag(db.dsn, "analyze", "bad \udcff byte")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: a text holds half of a surrogate pair")
+
+
+def test_a_word_without_its_accents_is_shown(db: Any) -> None:
+    done = pgrag(db.dsn, "analyze", "informação", "--analyzer", "portuguese", "--json")
+    assert [json.loads(line)["why"] for line in done.stdout.splitlines()] == [
+        "word",
+        "word without its accents",
+    ]

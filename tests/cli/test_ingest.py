@@ -36,3 +36,26 @@ def test_a_named_file_that_cannot_be_read_does_not_stop_the_others(
         *("--collection", "new", "--create-collection", "--reader", "public"),
     )
     assert done.stdout.startswith("2 documents taken in"), done.stderr
+
+
+def test_the_language_of_the_files_is_an_option(db: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Die Häuser der Stadt", encoding="utf-8")
+    done = pgrag(
+        db.dsn,
+        *("ingest", str(tmp_path), "--collection", "docs", "--reader", "public", "--language", "de"),
+        "--create-readers",
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"uri": "a.txt"' in pgrag(db.dsn, "search", "Häusern", "--as", "public", "--json").stdout
+
+
+def test_a_language_that_is_no_tag_is_named_with_what_would_be_one(db: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text", encoding="utf-8")
+    done = pgrag(
+        db.dsn,
+        *("ingest", str(tmp_path), "--collection", "docs", "--reader", "public", "--language", "Deutsch"),
+        "--create-readers",
+    )
+    assert done.returncode == 1
+    assert 'language must be a BCP 47 tag, got "Deutsch"' in done.stderr
+    assert "de, pt-BR or zh-Hant" in done.stderr

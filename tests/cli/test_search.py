@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -45,6 +46,39 @@ def test_a_long_passage_is_shown_around_the_words_asked_for(parts: Any) -> None:
     parts.put("long.md", f"{filler} The gasket is torn. {filler}")
     printed = pgrag(parts.dsn, "search", "gasket", "--as", "user:ana").stdout
     assert "The gasket is torn." in " ".join(printed.replace("│", " ").split())
+
+
+def test_words_are_shown_in_every_form_that_the_index_counts(parts: Any) -> None:
+    filler = " ".join(["Nothing happens in this hall."] * 20)
+    parts.put("long.md", f"{filler} They were rotating TS 999. {filler}")
+    printed = pgrag(parts.dsn, "search", "rotation ts999", "--as", "user:ana").stdout
+    assert "They were rotating TS 999." in " ".join(printed.replace("│", " ").split())
+
+
+def test_what_is_not_a_terminal_gets_no_signs_for_one(parts: Any) -> None:
+    done = pgrag(parts.dsn, "search", "40-900-A", "--as", "user:ana")
+    assert [sign for sign in ("\x1b", "\x02", "\x03", "<mark>") if sign in done.stdout] == []
+
+
+def test_a_terminal_shows_matches_emphasised(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    printed = pgrag(parts.dsn, "search", "blocked", "--as", "user:ana").stdout
+    assert re.search(r"40-900-A are \x1b\[[0-9;]*1[0-9;]*mblocked\x1b\[0m and", printed) is not None
+
+
+def test_control_characters_of_a_passage_do_not_reach_the_terminal(parts: Any) -> None:
+    parts.put("evil\x1b[2J.md", "A gasket \x1b[31m\x1b]0;owned\x07 \u202egnitrats.", title="Evil \x1b[2J")
+    printed = pgrag(parts.dsn, "search", "gasket", "--as", "user:ana").stdout
+    assert "gasket" in printed
+    assert [sign for sign in ("\x1b", "\x07", "\u202e") if sign in printed] == []
+
+
+def test_json_has_a_snippet_as_html(parts: Any) -> None:
+    parts.put("html.md", "A <b>gasket</b>.")
+    done = pgrag(parts.dsn, "search", "gaskets", "--as", "user:ana", "--json")
+    (hit,) = [json.loads(line) for line in done.stdout.splitlines()]
+    assert hit["snippet"] == "A &lt;b&gt;<mark>gasket</mark>&lt;/b&gt;."
 
 
 def test_json_is_a_line_a_passage(parts: Any) -> None:

@@ -80,6 +80,46 @@ def test_a_fresh_schema_and_an_upgraded_one_are_equal(new_database: Callable[...
     assert catalogs(fresh) ^ catalogs(upgraded) == set()
 
 
+def test_chunks_of_an_earlier_release_say_that_their_collections_analyzer_made_them(
+    new_database: Callable[..., str],
+) -> None:
+    dsn = new_database()
+    install.init(dsn)
+    revise_from(dsn, "0001")
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "insert into pgrag.collection (name, analyzer) values ('a', 'german'), ('b', 'english'), ('c', 'simple');"
+            "insert into pgrag.acl (collection_id, digest) select collection_id, '' from pgrag.collection;"
+            "insert into pgrag.document (collection_id, acl_id, uri, language, content_hash)"
+            " select collection_id, acl_id, 'x', 'fr', '' from pgrag.acl;"
+            "insert into pgrag.chunk (collection_id, acl_id, document_id, ordinal, char_start, char_end, token_count,"
+            " lexeme_count, hash, content, tsv)"
+            " select collection_id, acl_id, document_id, 0, 0, 1, 1, 1, '', 'x', 'x:1' from pgrag.document;"
+            "insert into pgrag.corpus_stat select collection_id, acl_id, 1, 1 from pgrag.acl"
+        )
+    install.upgrade(dsn)
+    with psycopg.connect(dsn) as connection:
+        for table in ("chunk", "corpus_stat"):
+            query = sql.SQL(
+                "select o.name, t.analyzer from {} as t join pgrag.collection as o using (collection_id) order by o.name"
+            ).format(sql.Identifier("pgrag", table))
+            assert connection.execute(query).fetchall() == [
+                ("a", "german"),
+                ("b", "english"),
+                ("c", "simple"),
+            ]
+
+
+def test_an_upgrade_says_what_to_run_afterwards(new_database: Callable[..., str]) -> None:
+    fresh, upgraded = new_database(), new_database()
+    for dsn in (fresh, upgraded):
+        install.init(dsn)
+    revise_from(upgraded, "0001")
+    assert install.upgrade(fresh).advice == ()
+    assert [line for line in install.upgrade(upgraded).advice if "pgrag reindex --lexical" in line] != []
+    assert install.upgrade(upgraded).advice == ()
+
+
 def test_upgrading_twice_changes_nothing(dsn: str) -> None:
     before = catalogs(dsn)
     assert install.upgrade(dsn).changed is False

@@ -95,6 +95,40 @@ def test_explain_says_nothing_of_a_hidden_chunk(store: pgrag.Store) -> None:
     assert store.as_principals("user:ana").explain("sold", [hidden.chunk_id]) == []
 
 
+def test_snippets_mark_what_was_asked_for_as_safe_html(store: pgrag.Store, pumps: Any) -> None:
+    pumps.put("html.md", "A <b>valve</b> & a gauge.")
+    ana = store.as_principals("user:ana")
+    (hit,) = (hit for hit in ana.search("valves") if hit.uri == "html.md")
+    assert ana.snippets("valves", [hit.chunk_id]) == {
+        hit.chunk_id: "A &lt;b&gt;<mark>valve</mark>&lt;/b&gt; &amp; a gauge."
+    }
+
+
+def test_every_argument_of_snippets_reaches_the_database(store: pgrag.Store, pumps: Any) -> None:
+    pumps.put("long.md", "A <valve>. " + "Nothing happens here. " * 20 + "A gauge.")
+    ana = store.as_principals("user:ana")
+    (hit,) = (hit for hit in ana.search("valve gauge") if hit.uri == "long.md")
+    shown = ana.snippets(
+        "valve gauge",
+        [hit.chunk_id],
+        max_characters=60,
+        max_fragments=1,
+        start_mark="[",
+        stop_mark="]",
+        escape_html=False,
+    )[hit.chunk_id]
+    assert (shown.startswith("A <[valve]>. Nothing"), len(shown) <= 60 + len("[]…")) == (True, True)
+
+
+def test_snippets_say_nothing_of_a_hidden_chunk(store: pgrag.Store) -> None:
+    (hidden,) = (hit for hit in store.as_principals("user:bo").search("sold") if hit.uri == "board.md")
+    assert store.as_principals("user:ana").snippets("sold", [hidden.chunk_id]) == {}
+
+
+def test_snippets_of_no_hits_are_none(store: pgrag.Store) -> None:
+    assert store.as_principals("user:ana").snippets("pump", []) == {}
+
+
 def test_a_pack_can_be_cited(store: pgrag.Store) -> None:
     context = store.as_principals("user:ana").pack("pump", budget_tokens=300)
     assert [passage.passage_id for passage in context.passages] == ["P1"]
@@ -147,6 +181,41 @@ def test_an_argument_out_of_range_is_refused_with_its_code(store: pgrag.Store) -
     with pytest.raises(Refused, match="k must be between 1 and 1000, got 0") as refusal:
         store.as_principals("user:ana").search("pump", k=0)
     assert (refusal.value.code, bool(refusal.value.hint)) == ("RG001", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("pump\0", "a text holds a NUL character"),
+        ("pump\ud800", "a text holds half of a surrogate pair"),
+    ],
+)
+def test_what_is_no_text_is_named_wherever_it_stands(store: pgrag.Store, text: str, named: str) -> None:
+    ana = store.as_principals("user:ana")
+    calls: list[Callable[[], object]] = [
+        lambda: ana.search(text),
+        lambda: ana.search("pump", collections=[text]),
+        lambda: ana.search("pump", space=text),
+        lambda: ana.snippets(text, [1]),
+        lambda: ana.snippets("pump", [1], start_mark=text),
+        lambda: ana.explain(text, [1]),
+        lambda: ana.pack(text),
+        lambda: store.as_principals(f"user:{text}").search("pump"),
+    ]
+    for call in calls:
+        with pytest.raises(DatabaseError, match=named) as refusal:
+            call()
+        assert refusal.value.hint
+
+
+def test_a_nul_in_a_filter_is_named(store: pgrag.Store) -> None:
+    with pytest.raises(DatabaseError, match="a text holds a NUL character"):
+        store.as_principals("user:ana").search("pump", filter={"hall": "\0"})
+
+
+def test_a_number_too_large_for_the_database_is_no_missing_installation(store: pgrag.Store) -> None:
+    with pytest.raises(DatabaseError, match="out of range"):
+        store.as_principals("user:ana").search("pump", k=2**40)
 
 
 def test_a_malformed_principal_is_refused(store: pgrag.Store) -> None:
@@ -234,11 +303,16 @@ def test_asyncio_finds_packs_explains_and_counts_the_same(store: pgrag.Store, pu
             bo = opened.as_principals("user:bo")
             hits = await bo.search("pump")
             reasons = await bo.explain("pump", [hits[0].chunk_id])
-            return hits, reasons, await bo.pack("pump"), await bo.collections()
+            shown = await bo.snippets("pump", [hit.chunk_id for hit in hits])
+            return hits, reasons, shown, await bo.pack("pump"), await bo.collections()
 
     bo = store.as_principals("user:bo")
     hits = bo.search("pump")
-    expected = (hits, bo.explain("pump", [hits[0].chunk_id]), bo.pack("pump"), bo.collections())
+    reasons, shown = (
+        bo.explain("pump", [hits[0].chunk_id]),
+        bo.snippets("pump", [hit.chunk_id for hit in hits]),
+    )
+    expected = (hits, reasons, shown, bo.pack("pump"), bo.collections())
     assert asyncio.run(ask()) == expected
 
 

@@ -1,20 +1,25 @@
 """Invisible means absent: what one caller gets is what a database without the hidden rows would give, to the last bit.
 
-One database has a long history: documents of several people are put, edited, moved between readers, deleted, and the
-logs are compacted. For each caller there are two twins. The *remembering* twin went through the same history without
-the documents that the caller may not read, so its chunks are numbered in the same order, and whole answers are equal.
-The *fresh* twin was made from the final state in one go, so ties may come in another order, and all scores are equal.
+One database has a long history: documents of several people and languages are put, one by one and many at once, edited,
+moved between readers, deleted and rolled back; people leave groups and come back; the logs are compacted. For each
+caller there are two twins. The *remembering* twin went through the same history without the documents that the caller
+may not read, so its chunks are numbered in the same order, and whole answers are equal; it loads in batches of another
+size and compacts at other times. The *fresh* twin was made from the final state in one go, so ties may come in another
+order, and all scores are equal. What holds after every single step is in ``test_twin_steps.py``.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from _index import Document as Loaded
+from _index import load
 from _pgrag import Database
 
 GROUPS = {
@@ -84,40 +89,80 @@ class Document:
     readers: list[str]
     title: str
     metadata: str
+    language: str | None = None
+    cut: bool = True  # by put_document; else one chunk, by load_staged
+
+
+@dataclass(frozen=True)
+class Step:
+    """One statement about one document, or about none of them; ``undone`` says that it was rolled back."""
+
+    key: tuple[str, str] | None
+    statement: str
+    arguments: tuple[Any, ...]
+    undone: bool = False
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Documents that were loaded by one statement, a chunk each."""
+
+    documents: tuple[Loaded, ...]
 
 
 @dataclass
 class History:
-    """What happened, as SQL with arguments, each of one document (or None), and the state that it led to."""
+    """What happened, and the state that it led to."""
 
-    steps: list[tuple[tuple[str, str] | None, str, tuple[Any, ...]]] = field(default_factory=list)
+    steps: list[Step | Batch] = field(default_factory=list)
     state: dict[tuple[str, str], Document] = field(default_factory=dict)
 
     def put(self, uri: str, document: Document) -> None:
         self.state[document.collection, uri] = document
-        self.steps.append(((document.collection, uri), *put_statement(uri, document)))
+        self.steps.append(Step((document.collection, uri), *put_statement(uri, document)))
+
+    def load(self, documents: dict[str, Document]) -> None:
+        self.state |= {("docs", uri): document for uri, document in documents.items()}
+        self.steps.append(Batch(tuple(loaded(uri, document) for uri, document in documents.items())))
 
     def move(self, key: tuple[str, str], readers: list[str]) -> None:
         self.state[key].readers = readers
-        self.steps.append((key, "select pgrag.set_readers(%s, %s, %s)", (*key, readers)))
+        self.steps.append(Step(key, "select pgrag.set_readers(%s, %s, %s)", (*key, readers)))
 
     def delete(self, key: tuple[str, str]) -> None:
         del self.state[key]
-        self.steps.append((key, "select pgrag.delete_document(%s, %s)", key))
+        self.steps.append(Step(key, "select pgrag.delete_document(%s, %s)", key))
 
-    def compact(self) -> None:
-        self.steps.append((None, "select pgrag.compact()", ()))
+    def undo(self, uri: str, document: Document) -> None:
+        key = (document.collection, uri)
+        self.steps.append(Step(key, *put_statement(uri, document), undone=True))
+
+    def leave_and_come_back(self, group: str, member: str) -> None:
+        self.steps.append(Step(None, "select pgrag.remove_member(%s, %s)", (group, member)))
+        self.steps.append(Step(None, "select pgrag.add_member(%s, %s)", (group, member)))
+
+
+def loaded(uri: str, document: Document) -> Loaded:
+    return Loaded(uri, (document.content,), tuple(document.readers), json.loads(document.metadata))
 
 
 def put_statement(uri: str, document: Document) -> tuple[str, tuple[Any, ...]]:
     return (
-        "select pgrag.put_document(%s, %s, %s, %s, title => %s, metadata => %s)",
-        (document.collection, uri, document.content, document.readers, document.title, document.metadata),
+        "select pgrag.put_document(%s, %s, %s, %s, title => %s, metadata => %s, language => %s)",
+        (
+            document.collection,
+            uri,
+            document.content,
+            document.readers,
+            document.title,
+            document.metadata,
+            document.language,
+        ),
     )
 
 
 def history() -> History:
-    """A hundred documents and what became of them; the same each time."""
+    """Some hundred documents and what became of them; the same each time."""
     rng = random.Random(20260807)
     made = History()
 
@@ -135,41 +180,84 @@ def history() -> History:
 
     def document(number: int, collection: str, readers: list[str]) -> Document:
         metadata = rng.choice(['{"team": "eng"}', '{"team": "hr", "year": 2024}', '{"team": "hr"}', "{}"])
-        return Document(collection, content(number), readers, f"title{number}", metadata)
+        language = rng.choice([None, None, None, "de", "fr"])
+        return Document(collection, content(number), readers, f"title{number}", metadata, language)
 
     for number in range(80):
         made.put(f"doc{number}", document(number, "docs", READERS[number % len(READERS)]))
     for number in range(20):
         made.put(f"doc{number}", document(number, "closed", rng.choice([["group:hr"], ["user:boss"]])))
-    made.compact()
-    for turn in range(90):
+    for turn in range(330):
         key = rng.choice(sorted(made.state))
         before = made.state[key]
-        if turn % 30 == 29:
-            made.compact()
-        if turn % 3 == 0:
+        if turn % 80 == 10:
+            many = {
+                f"many{turn:03}-{n:02}": Document(
+                    "docs", sentence(), readers, "many", '{"team": "hr"}', cut=False
+                )
+                for n, readers in enumerate(READERS * 3)
+            }
+            made.load(many)
+        elif turn % 11 == 7:
+            made.undo(key[1], document(turn, key[0], before.readers))
+        elif turn % 40 == 39:
+            group = rng.choice(sorted(GROUPS))
+            made.leave_and_come_back(group, rng.choice(GROUPS[group]))
+        elif turn % 3 == 0:
             made.move(key, READERS[rng.randrange(len(READERS))])
         elif turn % 9 == 1:
             made.delete(key)
+        elif turn % 9 == 4:
+            made.put(f"new{turn}", document(turn, "docs", READERS[rng.randrange(len(READERS))]))
         else:
             # Only a part changes, so that chunks are kept beside new ones.
             text = before.content + f"\n\n## More\n\n{sentence()}." if turn % 2 else content(turn)
-            made.put(key[1], Document(key[0], text, before.readers, before.title, before.metadata))
+            made.put(key[1], replace(before, content=text, cut=True))
     # There and back again: visible, hidden, visible; and hidden, visible, hidden.
-    for uri, there in (("doc0", ["user:boss"]), ("doc10", []), ("doc6", ["public"]), ("doc16", ["public"])):
+    for uri in sorted(uri for collection, uri in made.state if collection == "docs")[::5]:
         key = ("docs", uri)
-        if key in made.state:
-            back = made.state[key].readers
-            made.move(key, there)
-            made.move(key, back)
+        back = made.state[key].readers
+        made.move(key, rng.choice([["user:boss"], [], ["public"]]))
+        made.move(key, back)
     # A word that every document of some hidden ACL has, and then no longer.
     for uri in ("doc26", "doc36"):
         key = ("docs", uri)
         if key in made.state:
             before = made.state[key]
-            made.put(uri, Document("docs", "quagmire vault", before.readers, before.title, before.metadata))
-            made.put(uri, Document("docs", before.content, before.readers, before.title, before.metadata))
+            made.put(uri, replace(before, content="quagmire vault", cut=True))
+            made.put(uri, replace(before, cut=True))
     return made
+
+
+def replay(
+    database: Database, made: History, rng: random.Random, *, batch: int, caller: str | None = None
+) -> None:
+    """Do what was done, without the documents that the caller may not read in the end.
+
+    Args:
+        database: Prepared, and empty.
+        made: What was done.
+        rng: Decides when to compact, and how far.
+        batch: The most documents to load by one statement.
+        caller: None: nothing is left out, and what was rolled back is done and rolled back.
+    """
+    for step in made.steps:
+        if rng.random() < 0.03:
+            database.execute("select pgrag.compact(%s)", (rng.choice([None, 5, 50]),))
+        if isinstance(step, Batch):
+            kept = [document for document in step.documents if shown(made, ("docs", document.uri), caller)]
+            for first in range(0, len(kept), batch):
+                load(database.admin, kept[first : first + batch])
+        elif step.undone:
+            if caller is None:
+                with database.admin.transaction(force_rollback=True):
+                    database.execute(step.statement, step.arguments)
+        elif step.key is None or shown(made, step.key, caller):
+            database.execute(step.statement, step.arguments)
+
+
+def shown(made: History, key: tuple[str, str], caller: str | None) -> bool:
+    return caller is None or (key in made.state and may_read(caller, made.state[key].readers))
 
 
 def principals(caller: str) -> set[str]:
@@ -206,8 +294,7 @@ def original(
 ) -> Iterator[Database]:
     database = Database(session_database(template=installed_template))
     prepare(database)
-    for _, statement, arguments in made.steps:
-        database.execute(statement, arguments)
+    replay(database, made, random.Random(1), batch=1000)
     yield database
     database.close()
 
@@ -224,9 +311,7 @@ def remembering(
     """The same history, without the documents that the caller may not read in the end."""
     database = Database(session_database(template=installed_template))
     prepare(database)
-    for key, statement, arguments in made.steps:
-        if key is None or (key in made.state and may_read(caller, made.state[key].readers)):
-            database.execute(statement, arguments)
+    replay(database, made, random.Random(caller), batch=7, caller=caller)
     yield database
     database.close()
 
@@ -238,9 +323,13 @@ def fresh(
     """No history: the documents that the caller may read in the end, put once."""
     database = Database(session_database(template=installed_template))
     prepare(database)
-    for (_, uri), document in made.state.items():
-        if may_read(caller, document.readers):
-            database.execute(*put_statement(uri, document))
+    with database.admin.transaction():
+        for (_, uri), document in made.state.items():
+            if may_read(caller, document.readers):
+                if document.cut:
+                    database.execute(*put_statement(uri, document))
+                else:
+                    load(database.admin, [loaded(uri, document)])
     yield database
     database.close()
 
@@ -265,10 +354,16 @@ PACK = (
     "removed_characters, flagged, text, left_out from pgrag.pack_context(%s, %s, filter => %s) "
     "with ordinality order by ordinality"
 )
+SNIPPETS = (
+    "select o.name, d.uri, c.ordinal, s.snippet from pgrag.snippets(%s, array("
+    "select l.chunk_id from pgrag.search_lexical(%s, 20) as l order by l.rank)) with ordinality as s "
+    f"{NAMES} order by s.ordinality"
+)
 EXPLAIN = (
     "select o.name, d.uri, c.ordinal, s.stage, s.rank, s.value, s.detail from pgrag.explain_search(%s, "
-    f"(select array_agg(c.chunk_id order by c.chunk_id) from pgrag.chunk as c)) with ordinality as s {NAMES} "
-    "order by s.ordinality"
+    "(select array_agg(c.chunk_id order by c.chunk_id) from pgrag.chunk as c "
+    "inner join pgrag.document as d using (collection_id, document_id) where right(d.uri, 1) in ('3', '6'))"
+    f") with ordinality as s {NAMES} order by s.ordinality"
 )
 
 
@@ -277,6 +372,10 @@ def answers(
 ) -> list[list[Any]]:
     with database.acting(caller) as connection:
         return [connection.execute(statement, each).fetchall() for each in arguments]
+
+
+def test_the_history_is_long(made: History) -> None:
+    assert len(made.steps) >= 500
 
 
 def test_the_history_has_something_to_hide_and_to_show(made: History, caller: str) -> None:
@@ -320,6 +419,16 @@ def test_a_packed_context_is_equal(original: Database, remembering: Database, ca
     asked = [(query, budget, "{}") for query in QUERIES for budget in (150, 2000)]
     expected = answers(remembering, caller, PACK, asked)
     for arguments, one, other in zip(asked, answers(original, caller, PACK, asked), expected, strict=True):
+        assert one == other, arguments
+
+
+def test_snippets_are_equal(original: Database, remembering: Database, caller: str) -> None:
+    asked = [(query, query) for query in QUERIES]
+    expected = answers(remembering, caller, SNIPPETS, asked)
+    assert any(expected)
+    for arguments, one, other in zip(
+        asked, answers(original, caller, SNIPPETS, asked), expected, strict=True
+    ):
         assert one == other, arguments
 
 

@@ -7,30 +7,51 @@ parallel safe
 strict
 security invoker
 set search_path = pg_catalog, pg_temp
+set client_min_messages = warning -- to_tsvector says so when it meets 2,048 equal signs in a row
 as $$
 declare
     search_config constant pg_catalog.regconfig := pgrag._analyzer_config(config);
-    -- What one name was joined from, by hyphens, underscores, case or a trailing number; and numbers with thousands separators.
-    joined constant text := '[[:alnum:]]+(?:[-_]+[[:alnum:]]+)+'
-        '|[[:alnum:]]*(?:[[:lower:]][[:upper:]]|[[:upper:]]{2}[[:lower:]]{2})[[:alnum:]]*'
-        '|\m[[:alpha:]]+[0-9]+\M'
-        '|\m[0-9]{1,3}(?:,[0-9]{3})+\M';
-    normal constant text := pgrag._normalise_text(content);
-    whole text;
-    lexemes tsvector := pgrag._word_lexemes(search_config, normal);
+    normal text := pgrag._normalise_text(content);
+    words constant text := pgrag._plain_words(normal);
+    folded text := words;
+    joined text;
+    lexemes tsvector;
+    unmarked tsvector;
+    places smallint[];
 begin
-    -- Joined names once more as one word, stemmed like any word: "e-mail" meets "email", "TS-999" meets "ts999".
-    select pg_catalog.string_agg(pg_catalog.translate(m.found[1], '-_,', ''), ' ') into whole
-    from pg_catalog.regexp_matches(normal, joined, 'g') as m (found)
-    where pg_catalog.length(m.found[1]) <= 255;
-    if whole is not null then
-        lexemes := lexemes || pg_catalog.to_tsvector(search_config, whole);
-    end if;
-    if normal ~ '[[:alnum:]][-.:@&+#/]+[[:alnum:]]|[[:alnum:]](?:\+\+|#)|(?:^|[^[:alnum:].])\.[[:alpha:]]' then
-        lexemes := lexemes || pgrag._identifier_lexemes(normal);
-    end if;
     if pg_catalog.octet_length(normal) > pg_catalog.length(normal) then
-        return pgrag._fold_accents(config, lexemes);
+        folded := pgrag._fold_letters(config, words);
+    end if;
+    lexemes := pg_catalog.to_tsvector(search_config, folded);
+    if folded <> words then
+        normal := pgrag._fold_letters(config, normal);
+        if config not in ('english', 'simple') then
+            -- The stemmer knows words with their accents, and people leave them out. Where that makes two stems, both are there, in
+            -- one place; where the word with accents is a stop word, none.
+            unmarked := lexemes;
+            lexemes := pgrag._fold_accents(config, pg_catalog.to_tsvector(search_config, words));
+            unmarked := pg_catalog.ts_delete(unmarked, pg_catalog.tsvector_to_array(lexemes));
+            if pg_catalog.length(unmarked) > 0 then
+                places := array(
+                    select p.place from pg_catalog.unnest(lexemes) as l cross join lateral pg_catalog.unnest(l.positions) as p (place)
+                );
+                unmarked := pg_catalog.ts_delete(
+                    unmarked, array(select u.lexeme from pg_catalog.unnest(unmarked) as u where not u.positions && places)
+                );
+                lexemes := (lexemes::text || ' ' || unmarked::text)::tsvector;
+            end if;
+        end if;
+    end if;
+    -- Joined names once more as one word, stemmed like any word: "e-mail" meets "email", "TS-999" meets "ts999".
+    joined := pgrag._joined_names(search_config, normal);
+    if joined is not null then
+        lexemes := lexemes || pg_catalog.to_tsvector(search_config, joined);
+    end if;
+    if pg_catalog.strpos(normal, '.') > 0 or pg_catalog.strpos(normal, '-') > 0 or pg_catalog.strpos(normal, '/') > 0
+        or pg_catalog.strpos(normal, ':') > 0 or pg_catalog.strpos(normal, '@') > 0 or pg_catalog.strpos(normal, '#') > 0
+        or pg_catalog.strpos(normal, '+') > 0 or pg_catalog.strpos(normal, '&') > 0
+    then
+        lexemes := lexemes || pgrag._identifier_lexemes(normal);
     end if;
     return lexemes;
 end

@@ -10,25 +10,32 @@ declare
     normal constant text := pgrag._normalise_text(content);
     -- Scripts that the analyzer writes as bigrams.
     cjk constant text := '^[\u3005-\u30ff\u3105-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af]';
+    folded text;
     last_word int;
     first_identifier int;
+    as_written text[];
 begin
     perform pgrag._check_range('length of content', coalesce(length(content), 0), 0, longest);
     if content is null then
         return;
     end if;
     -- analyze() puts the words first, then what was joined, and last the identifiers: each from the position after the one before.
-    select coalesce(max(p.place), 0) into last_word
-    from unnest(pgrag._word_lexemes(search_config, normal)) as w cross join lateral unnest(w.positions) as p (place);
-    select a.last - i.last + 1 into first_identifier
+    folded := pgrag._fold_letters(analyzer, normal);
+    select a.last - i.last + 1, a.last - i.last - j.last into first_identifier, last_word
     from (
         select coalesce(max(p.place), 0) as last
         from unnest(pgrag.analyze(analyzer, content)) as w cross join lateral unnest(w.positions) as p (place)
     ) as a
     cross join (
         select coalesce(max(p.place), 0) as last
-        from unnest(pgrag._identifier_lexemes(normal)) as w cross join lateral unnest(w.positions) as p (place)
+        from unnest(to_tsvector(search_config, pgrag._joined_names(search_config, folded collate "default"))) as w
+        cross join lateral unnest(w.positions) as p (place)
+    ) as j
+    cross join (
+        select coalesce(max(p.place), 0) as last
+        from unnest(pgrag._identifier_lexemes(folded)) as w cross join lateral unnest(w.positions) as p (place)
     ) as i;
+    as_written := tsvector_to_array(pgrag._fold_accents(analyzer, pgrag._word_lexemes(search_config, normal)));
 
     return query
     with run as (
@@ -63,6 +70,7 @@ begin
                 when p.place > last_word then 'joined name as one word'
                 when w.lexeme ~ (cjk || '.$') then 'bigram'
                 when w.lexeme ~ (cjk || '$') then 'single character'
+                when w.lexeme <> all(as_written) then 'word without its accents'
                 when exists (select from joined as j where j.place = p.place) then 'part of a joined name'
                 else 'word'
             end as why
@@ -79,5 +87,5 @@ $$;
 
 comment on function pgrag.explain_analysis(text, text) is
 'Shows what the analyzer makes of a text, and why: a row per lexeme and reason, in the order of its first position; the same lexemes and positions as pgrag.analyze.
-content: at most 100,000 characters; NULL gives no row. analyzer: a text search configuration. why: `word`; `part of a joined name` (one of several words written as one); `joined name as one word`; `identifier kept whole`, with its punctuation; `bigram` and `single character` of Chinese, Japanese and Korean. Stop words have a position and no row.
+content: at most 100,000 characters; NULL gives no row. analyzer: a text search configuration. why: `word`; `word without its accents` (a second stem, for whoever leaves them out); `part of a joined name` (one of several words written as one); `joined name as one word`; `identifier kept whole`, with its punctuation; `bigram` and `single character` of Chinese, Japanese and Korean. Stop words have a position and no row.
 For everybody who may search. Errors: RG001 too long, RG010 no such analyzer.';

@@ -6,15 +6,16 @@ as $$
 declare
     -- What only writers call. Every other function is for readers too, since a reader's query may reach it.
     for_writers text[] := array[
-        '_acl_id', '_check_chunks', '_check_postings', '_check_readers', '_check_statistics', '_check_vectors', '_collection_sizes',
-        '_embed_static_document', 'attach_space', 'check', 'check_space', 'claim_chunks', 'collection_settings',
+        '_acl_id', '_check_chunks', '_check_language', '_check_postings', '_check_readers', '_check_statistics', '_check_vectors', '_collection_sizes',
+        '_embed_static_document', '_unpack_postings', 'attach_space', 'check', 'check_space', 'claim_chunks', 'collection_settings',
         'compact', 'create_collection', 'create_principals',
         'delete_document', 'fail_chunk', 'load_staged', 'prune_documents', 'put_document', 'rebuild_postings', 'record_failure',
         'reindex_chunks', 'set_analyzer', 'set_readers', 'space_backlog', 'status',
         'store_vectors', 'unchanged', 'unknown_readers'
     ];
     for_owner text[] := array[
-        '_access_version', '_acl_bits_stamp', '_compute_acl_bits', '_content_policies', '_embedding_table', '_grant_functions',
+        '_access_version', '_acl_bits_stamp', '_compute_acl_bits', '_content_policies', '_embedding_table', '_fold_logs', '_grant_functions',
+        '_merge_runs',
         '_private_policies', 'activate_space', 'add_member', 'create_space', 'load_encoder_tokens', 'open_space', 'remove_member'
     ];
     made record;

@@ -31,6 +31,8 @@ begin
         raise exception 'a document''s uri has 1 to 2,000 bytes, got %', octet_length(wrong)
             using errcode = 'RG001', hint = 'Pass a path, a URL or a key of the application.';
     end if;
+    perform pgrag._check_language(s.language) from pgrag.staging as s
+    where s.batch_id = load_staged.batch_id and s.ordinal is null and s.language is not null;
 
     -- In the order of their keys, so that two batches can't wait for each other in a circle: {a,b} and {b,a} are one.
     perform pgrag._acl_id(into_id, r.readers)
@@ -128,4 +130,4 @@ $$;
 comment on function pgrag.load_staged(text, uuid) is
 'Moves one staged batch of documents, with their chunks, into the collection, in this transaction; returns how many documents and chunks the batch held.
 A document with a known uri is replaced; its chunks that did not change keep their ids, postings and vectors. Definer, since nobody may select from staging; for members of pgrag_writer and pgrag_owner.
-Errors: RG001 a uri out of its range, RG002 no such collection, RG003 an unknown reader, RG007 a uri twice in the batch, RG008 no readers or no content hash.';
+Errors: RG001 a uri out of its range or a language that is no tag, RG002 no such collection, RG003 an unknown reader, RG007 a uri twice in the batch, RG008 no readers or no content hash.';

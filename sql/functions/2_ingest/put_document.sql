@@ -50,6 +50,6 @@ $$;
 
 comment on function pgrag.put_document(text, text, text, text[], text, jsonb, text, boolean) is
 'Puts a document into a collection, or replaces it: chunked, indexed and searchable at commit; returns its document_id.
-content: Markdown or plain text. readers: names of principals, `!` before one for a deny entry; an empty array means nobody. title: part of what is searched. metadata: a JSON object to filter by. create_readers: names that are new become known; false refuses them.
+content: Markdown or plain text. readers: names of principals, `!` before one for a deny entry; an empty array means nobody. title: part of what is searched. metadata: a JSON object to filter by. language: a BCP 47 tag such as de or pt-BR, which says how the text is analysed; NULL: as the collection says. create_readers: names that are new become known; false refuses them.
 Chunks that did not change keep their ids and vectors. If the collection''s space is static, vectors are made here; otherwise workers make them after commit. For members of pgrag_writer and pgrag_owner.
-Errors: RG001 no uri or metadata that is no object, RG002 no such collection, RG003 an unknown reader, RG008 readers is NULL, RG009 no content, RG022 a malformed reader.';
+Errors: RG001 no uri, metadata that is no object or a language that is no tag, RG002 no such collection, RG003 an unknown reader, RG008 readers is NULL, RG009 no content, RG022 a malformed reader.';

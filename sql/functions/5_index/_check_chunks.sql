@@ -6,13 +6,15 @@ begin atomic
 with derived as materialized (
     select c.chunk_id, c.document_id, c.ordinal, c.acl_id, c.char_start, c.char_end,
         c.hash <> pgrag._chunk_hash(c.context, c.content) as hash_differs,
-        c.tsv <> pgrag.analyze(o.analyzer, c.context || E'\n' || c.content) as tsv_differs,
+        c.tsv <> pgrag.analyze(c.analyzer, c.context || E'\n' || c.content) as tsv_differs,
+        c.analyzer, coalesce(pgrag._language_analyzer(t.language), o.analyzer) as due_analyzer,
         c.lexeme_count,
         (
             select least(coalesce(sum(least(cardinality(l.positions), 255)), 0), 32767) from unnest(c.tsv) as l
         ) as counted
     from pgrag.chunk as c
     inner join pgrag.collection as o on o.collection_id = c.collection_id
+    left join pgrag.document as t on t.collection_id = c.collection_id and t.document_id = c.document_id
     where c.collection_id = _check_chunks.collection_id
 ),
 
@@ -54,7 +56,13 @@ cross join lateral (
     values
     ('span', s.chunk_id is not null, format('characters %s to %s of the document''s text are not the content', n.char_start, n.char_end)),
     ('hash', n.hash_differs, 'hash is not that of context and content'),
-    ('tsv', n.tsv_differs, 'analyze() gives something else now'),
+    (
+        'tsv', n.tsv_differs or n.analyzer <> n.due_analyzer,
+        case
+            when n.analyzer <> n.due_analyzer then format('analysed by %s, which should be %s', n.analyzer, n.due_analyzer)
+            else 'analyze() gives something else now'
+        end
+    ),
     ('length', n.lexeme_count <> n.counted, format('lexeme_count is %s, tsv holds %s', n.lexeme_count, n.counted)),
     ('document', n.document_acl_id is null, 'the document is not there'),
     ('readers', n.acl_id <> n.document_acl_id, format('under ACL %s, its document under %s', n.acl_id, n.document_acl_id)),
@@ -68,4 +76,4 @@ end;
 
 comment on function pgrag._check_chunks(int) is
 'Compares what is derived from chunks with their text, for check(): a row per chunk and finding, in no order.
-span: content is not that part of the document''s text. hash, tsv, length: derived columns differ. document: it is not there. readers: a chunk or text under another ACL than its document.';
+span: content is not that part of the document''s text. hash, tsv, length: derived columns differ; tsv also where it was made by another analyzer than that of the document''s language or, without one, the collection''s. document: it is not there. readers: a chunk or text under another ACL than its document.';

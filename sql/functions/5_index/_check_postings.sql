@@ -16,18 +16,12 @@ with wanted as (
     group by c.chunk_id
 ),
 
-flat as (
-    select p.term, p.acl_id, p.sign, unnest(p.chunk_ids) as chunk_id, unnest(p.tfs) as tf, unnest(p.lengths) as length
-    from pgrag.posting as p
-    where p.collection_id = _check_postings.collection_id
-),
-
 held as (
     select f.chunk_id, sum(f.sign) as postings,
         sum(
-            f.sign * (hashint8extended(f.term, f.acl_id::bigint * 8388608 + f.tf::int * 32768 + f.length) % 9223372036854775807)
+            f.sign * (hashint8extended(f.term, f.acl_id::bigint * 8388608 + f.tf * 32768 + f.length) % 9223372036854775807)
         ) as digest
-    from flat as f
+    from pgrag._unpack_postings(_check_postings.collection_id) as f
     group by f.chunk_id
 )
 
@@ -49,14 +43,15 @@ left join pgrag.chunk as c
 left join pgrag.document as d on d.collection_id = _check_postings.collection_id and d.document_id = c.document_id
 where coalesce(w.postings, 0) <> coalesce(h.postings, 0) or coalesce(w.digest, 0) <> coalesce(h.digest, 0)
 union all
-select 'run', p.term, 'term ' || p.term || ', ACL ' || p.acl_id, 'n, max_tf or min_length is not that of its postings'
+select 'run', p.term, 'term ' || p.term || ', ACL ' || p.acl_id, 'n, max_tf, min_ratio or the order is not that of its postings'
 from pgrag.posting as p
 cross join lateral (
-    select count(u.chunk_id) as n, count(u.tf) as tfs, count(u.length) as lengths, max(u.tf) as max_tf, min(u.length) as min_length
-    from unnest(p.chunk_ids, p.tfs, p.lengths) as u (chunk_id, tf, length)
+    select count(*) as n, max((e.entry >> 15) & 255) as max_tf,
+        min((e.entry & 32767) / greatest((e.entry >> 15) & 255, 1)) as min_ratio, array_agg(e.entry order by e.entry) as entries
+    from unnest(p.entries) as e (entry)
 ) as u
 where p.collection_id = _check_postings.collection_id
-    and (p.n, p.n, p.n, p.max_tf, p.min_length) is distinct from (u.n, u.tfs, u.lengths, u.max_tf, u.min_length);
+    and (p.n, p.max_tf, p.min_ratio, p.entries) is distinct from (u.n, u.max_tf, u.min_ratio, u.entries);
 end;
 
 comment on function pgrag._check_postings(int) is

@@ -4,17 +4,17 @@ returns table (finding text, place bigint, subject text, detail text)
 language sql stable parallel safe security invoker
 begin atomic
 with counted as (
-    select c.acl_id, count(*) as chunks, sum(c.lexeme_count) as lexemes
+    select c.acl_id, c.analyzer, count(*) as chunks, sum(c.lexeme_count) as lexemes
     from pgrag.chunk as c
     where c.collection_id = _check_statistics.collection_id
-    group by c.acl_id
+    group by c.acl_id, c.analyzer
 ),
 
 kept as (
-    select s.acl_id, sum(s.chunks) as chunks, sum(s.lexemes) as lexemes
+    select s.acl_id, s.analyzer, sum(s.chunks) as chunks, sum(s.lexemes) as lexemes
     from pgrag.corpus_stat as s
     where s.collection_id = _check_statistics.collection_id
-    group by s.acl_id
+    group by s.acl_id, s.analyzer
 ),
 
 word as materialized (
@@ -26,11 +26,11 @@ word as materialized (
 
 select 'statistic' as finding, coalesce(c.acl_id, k.acl_id)::bigint as place, 'ACL ' || coalesce(c.acl_id, k.acl_id) as subject,
     format(
-        'corpus_stat says %s chunks and %s lexemes, there are %s and %s',
-        coalesce(k.chunks, 0), coalesce(k.lexemes, 0), coalesce(c.chunks, 0), coalesce(c.lexemes, 0)
+        'corpus_stat says %s chunks and %s lexemes by %s, there are %s and %s',
+        coalesce(k.chunks, 0), coalesce(k.lexemes, 0), coalesce(c.analyzer, k.analyzer), coalesce(c.chunks, 0), coalesce(c.lexemes, 0)
     ) as detail
 from counted as c
-full join kept as k on k.acl_id = c.acl_id
+full join kept as k on k.acl_id = c.acl_id and k.analyzer = c.analyzer
 where (coalesce(c.chunks, 0), coalesce(c.lexemes, 0)) <> (coalesce(k.chunks, 0), coalesce(k.lexemes, 0))
 union all
 select 'lexeme', w.acl_id::bigint, w.lexeme, format('chunks under ACL %s hold it, the list of lexemes does not', w.acl_id)
@@ -42,5 +42,5 @@ where not exists (
 end;
 
 comment on function pgrag._check_statistics(int) is
-'Compares corpus_stat and lexeme with the chunks, for check(): a row per ACL whose sums differ, and per lexeme that is not listed; in no order.
+'Compares corpus_stat and lexeme with the chunks, for check(): a row per ACL and analyzer whose sums differ, and per lexeme that is not listed; in no order.
 Lexemes that no chunk holds any more may stay listed: nobody finds anything by them.';

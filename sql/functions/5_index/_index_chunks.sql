@@ -11,17 +11,17 @@ declare
         else 'select 1::smallint as sign, n.*
               from new_rows as n
               inner join old_rows as o on o.collection_id = n.collection_id and o.chunk_id = n.chunk_id
-              where n.acl_id <> o.acl_id or n.tsv <> o.tsv
+              where n.acl_id <> o.acl_id or n.tsv <> o.tsv or n.analyzer <> o.analyzer
               union all
               select (-1)::smallint, o.*
               from new_rows as n
               inner join old_rows as o on o.collection_id = n.collection_id and o.chunk_id = n.chunk_id
-              where n.acl_id <> o.acl_id or n.tsv <> o.tsv'
+              where n.acl_id <> o.acl_id or n.tsv <> o.tsv or n.analyzer <> o.analyzer'
         end;
 begin
     execute format($sql$
         with changed as materialized (
-            select c.sign, c.collection_id, c.acl_id, c.chunk_id, c.lexeme_count::smallint as length, c.tsv from (%s) as c
+            select c.sign, c.collection_id, c.acl_id, c.chunk_id, c.lexeme_count::smallint as length, c.tsv, c.analyzer from (%s) as c
         ),
 
         word as (
@@ -34,19 +34,17 @@ begin
 
         run as materialized (
             select w.term, w.collection_id, w.acl_id, w.sign, min(w.lexeme) as lexeme, count(*) as n,
-                max(w.tf) as max_tf, min(w.length) as min_length,
-                array_agg(w.chunk_id order by w.chunk_id) as chunk_ids,
-                array_agg(w.tf order by w.chunk_id) as tfs,
-                array_agg(w.length order by w.chunk_id) as lengths
+                max(w.tf) as max_tf, min(w.length / w.tf) as min_ratio,
+                array_agg(pgrag._pack_posting(w.chunk_id, w.tf, w.length) order by w.chunk_id) as entries
             from word as w
             group by w.term, w.acl_id, w.sign, w.collection_id
         ),
 
         counted as (
-            insert into pgrag.corpus_stat (collection_id, acl_id, chunks, lexemes)
-            select c.collection_id, c.acl_id, sum(c.sign), sum(c.sign * c.length)
+            insert into pgrag.corpus_stat (collection_id, acl_id, chunks, lexemes, analyzer)
+            select c.collection_id, c.acl_id, sum(c.sign), sum(c.sign * c.length), c.analyzer
             from changed as c
-            group by c.collection_id, c.acl_id
+            group by c.collection_id, c.acl_id, c.analyzer
         ),
 
         named as (
@@ -59,11 +57,15 @@ begin
             )
         )
 
-        insert into pgrag.posting (
-            term, collection_id, acl_id, n, sign, max_tf, min_length, chunk_ids, tfs, lengths
-        )
-        select r.term, r.collection_id, r.acl_id, r.n, r.sign, r.max_tf, r.min_length, r.chunk_ids, r.tfs, r.lengths
+        insert into pgrag.posting (term, collection_id, acl_id, n, sign, max_tf, min_ratio, entries)
+        select r.term, r.collection_id, r.acl_id, r.n, r.sign, r.max_tf, r.min_ratio, r.entries
         from run as r
+        where r.n <= 240
+        union all
+        select r.term, r.collection_id, r.acl_id, c.n, r.sign, c.max_tf, c.min_ratio, c.entries
+        from run as r
+        cross join lateral pgrag._cut_run(r.entries) as c
+        where r.n > 240
     $sql$, changed);
     return null;
 end

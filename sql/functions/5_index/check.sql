@@ -49,5 +49,5 @@ $$;
 comment on function pgrag.check(text) is
 'Compares the index with the chunks, and the chunks with their documents; changes nothing. No row: all is right.
 collection: NULL is all of them, one after the other. Findings, by name, a hundred of a kind at most and then a row without a subject that counts them:
-span (content is not that part of the document''s text), hash, tsv (the analyzer gives something else: pgrag.reindex_chunks), length, document, readers (under another ACL than the document), posting, run, statistic, lexeme (pgrag.rebuild_postings), vector (a space lacks it and it is not queued), space.
+span (content is not that part of the document''s text), hash, tsv (the analyzer is another, or gives something else: pgrag.reindex_chunks), length, document, readers (under another ACL than the document), posting, run, statistic, lexeme (pgrag.rebuild_postings), vector (a space lacks it and it is not queued), space.
 One snapshot, beside readers and writers. For members of pgrag_writer and pgrag_owner; for anyone else the hidden rows would be findings. Error RG002.';

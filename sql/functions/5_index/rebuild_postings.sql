@@ -19,11 +19,11 @@ begin
     delete from pgrag.lexeme as l where l.collection_id = of_id;
     delete from pgrag.posting as p where p.collection_id = of_id;
 
-    insert into pgrag.corpus_stat (collection_id, acl_id, chunks, lexemes)
-    select of_id, c.acl_id, count(*), sum(c.lexeme_count)
+    insert into pgrag.corpus_stat (collection_id, acl_id, chunks, lexemes, analyzer)
+    select of_id, c.acl_id, count(*), sum(c.lexeme_count), c.analyzer
     from pgrag.chunk as c
     where c.collection_id = of_id
-    group by c.acl_id;
+    group by c.acl_id, c.analyzer;
 
     insert into pgrag.lexeme (collection_id, acl_id, lexeme)
     select distinct of_id, c.acl_id, l.lexeme collate "C"
@@ -31,11 +31,9 @@ begin
     cross join lateral unnest(c.tsv) as l
     where c.collection_id = of_id;
 
-    insert into pgrag.posting (term, collection_id, acl_id, n, sign, max_tf, min_length, chunk_ids, tfs, lengths)
-    select w.term, of_id, w.acl_id, count(*), 1, max(w.tf), min(w.length),
-        array_agg(w.chunk_id order by w.chunk_id),
-        array_agg(w.tf order by w.chunk_id),
-        array_agg(w.length order by w.chunk_id)
+    insert into pgrag.posting (term, collection_id, acl_id, n, sign, max_tf, min_ratio, entries)
+    select w.term, of_id, w.acl_id, count(*), 1, max(w.tf), min(w.length / w.tf),
+        array_agg(pgrag._pack_posting(w.chunk_id, w.tf, w.length) order by w.chunk_id)
     from (
         select c.acl_id, c.chunk_id, c.lexeme_count::smallint as length, h.term, least(cardinality(l.positions), 255)::smallint as tf,
             row_number() over (partition by h.term, c.acl_id order by c.chunk_id) as place
@@ -44,7 +42,7 @@ begin
         cross join lateral (select hashtextextended(l.lexeme collate "C", 0) as term) as h
         where c.collection_id = of_id
     ) as w
-    group by w.term, w.acl_id, (w.place - 1) / 8192;
+    group by w.term, w.acl_id, (w.place - 1) / 240;
 
     select count(*) into built from pgrag.chunk as c where c.collection_id = of_id;
     return built;

@@ -1,4 +1,4 @@
--- Analyses chunks of a collection again, a batch at a time, where the analyzer gives something else now.
+-- Analyses chunks of a collection again, a batch at a time, where their analyzer is another or gives something else now.
 create or replace function pgrag.reindex_chunks(collection text, after bigint default 0, batch int default 1000)
 returns bigint
 language plpgsql volatile parallel unsafe security invoker
@@ -11,9 +11,11 @@ declare
 begin
     perform pgrag._check_range('batch', batch, 1, 100000);
     with due as materialized (
-        select c.chunk_id, c.hash, c.context, c.content, c.tsv, c.lexeme_count, o.analyzer
+        select c.chunk_id, c.hash, c.context, c.content, c.tsv, c.lexeme_count, c.analyzer,
+            coalesce(pgrag._language_analyzer(t.language), o.analyzer) as due_analyzer
         from pgrag.chunk as c
         inner join pgrag.collection as o on o.collection_id = c.collection_id
+        left join pgrag.document as t on t.collection_id = c.collection_id and t.document_id = c.document_id
         where c.collection_id = in_id and c.chunk_id > after
         order by c.chunk_id
         limit batch
@@ -21,7 +23,8 @@ begin
 
     select max(d.chunk_id), array_agg(d.chunk_id order by d.chunk_id) filter (
         where d.hash <> pgrag._chunk_hash(d.context, d.content)
-            or d.tsv <> pgrag.analyze(d.analyzer, d.context || E'\n' || d.content)
+            or d.analyzer <> d.due_analyzer
+            or d.tsv <> pgrag.analyze(d.due_analyzer, d.context || E'\n' || d.content)
             or d.lexeme_count <> (
                 select least(coalesce(sum(least(cardinality(l.positions), 255)), 0), 32767) from unnest(d.tsv) as l
             )
@@ -43,6 +46,6 @@ end
 $$;
 
 comment on function pgrag.reindex_chunks(text, bigint, int) is
-'Analyses chunks of a collection again, in the order of their ids, where the analyzer gives something else now; returns the last chunk_id of the batch, NULL where none was left.
-after: the chunk_id that the call before returned; 0: from the beginning. batch: chunks looked at, 1 to 100,000. Chunks that are right are read and not written, so beginning again costs little. Commit after each call: until the last, old and new analysis stand side by side, and a query is analysed the new way.
+'Analyses chunks of a collection again, in the order of their ids, where their analyzer (that of the document''s language, else the collection''s) is another or gives something else now; returns the last chunk_id of the batch, NULL where none was left.
+after: the chunk_id that the call before returned; 0: from the beginning. batch: chunks looked at, 1 to 100,000. Chunks that are right are read and not written, so beginning again costs little. Commit after each call: until the last, old and new analysis stand side by side.
 Readers don''t wait; writers wait for the documents of one batch. For members of pgrag_writer and pgrag_owner. Errors: RG001, RG002, RG013.';

@@ -2,8 +2,21 @@
 create or replace function pgrag._few_acl_ids() returns int[]
 language sql stable parallel safe security invoker
 begin atomic
-select case when bit_count(pgrag.visible_acl_bits(current_user)) <= 256 then pgrag.visible_acl_ids(current_user) end;
+with caller as materialized (select pgrag.visible_acl_bits(current_user) as bits)
+
+select case
+    -- Each piece between two ones is as long as there are zeros, and the rest after the last one is no ACL.
+    when bit_count(b.bits) <= 256 then (
+        select coalesce(array_agg(p.place::int order by p.place), '{}')
+        from (
+            select s.n, sum(octet_length(s.zeros) + 1) over (order by s.n) - 1 as place
+            from string_to_table(b.bits::text, '1') with ordinality as s (zeros, n)
+        ) as p
+        where p.n <= bit_count(b.bits)
+    )
+end
+from caller as b;
 end;
 
 comment on function pgrag._few_acl_ids() is
-'Lists the ACLs the caller may read through, where they are few enough (256) to be an index condition; else NULL, and the policy filters alone. Only for speed: what is visible is the policy''s to say.';
+'Lists the ACLs the caller may read through, where they are few enough (256) to be an index condition; else NULL, and the policy filters alone. Ascending; read off the bits that the policies go by. Only for speed: what is visible is the policy''s to say.';

@@ -21,10 +21,17 @@ declare
     max_characters constant int := 100000;
     max_terms constant int := 1000;
     max_operators constant int := 100;
+    -- Who types a query types few words beside a phrase; in a longer text quotation marks quote, or call a word by its name.
+    max_typed_words constant int := 10;
     phrase_pattern constant text := '(?<![^[:space:](])(-?)"([^"]*)"(?![[:alnum:]])';
     exclusion_pattern constant text := '(?<![^[:space:]])-(\.?[[:alnum:]][^[:space:]]*)';
     prefix_pattern constant text := '(?<![^[:space:](])([[:alnum:]][^[:space:]*"''(){}\[\]<>\\|,;!?]*)\*(?![^[:space:]),.;:!?])';
+    -- Operands that OR stands between: phrases, and words that begin with no minus.
+    either_pattern constant text := '(?<![^[:space:](])((?:"[^"]*"|[^-"()[:space:]][^"()[:space:]]*)'
+        '(?:(?:[[:space:]]+OR)+[[:space:]]+(?:"[^"]*"|[^-"()[:space:]][^"()[:space:]]*))+)(?![[:alnum:]"])';
     rest text := query;
+    kept text;
+    either tsquery;
     phrases text := '';
     operators int := 0;
     found text[];
@@ -39,8 +46,54 @@ begin
     prefixes := '{}';
     problems := '{}';
 
-    if query ~ '["“”„«»*]|(?:^|[[:space:]])-|OR' then
-        rest := pg_catalog.translate(rest, '“”„«»', '"""""');
+    if query ~ '["“”„«»*]|(?:^|[[:space:]])-|OR|[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]' then
+        -- Marks that nobody sees must not keep a sign from being at the start of a word.
+        rest := pg_catalog.regexp_replace(
+            pg_catalog.translate(rest, E'“”„«»\u200b', '""""" '), '[\u200c-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]+', '', 'g'
+        );
+        rest := pg_catalog.replace(rest, ':*', '*');
+
+        -- "a b" OR "c d": either must occur. Its words stay for what comes below; its phrases are done.
+        if rest ~ '"[[:space:]]+OR[[:space:]]|[[:space:]]OR[[:space:]]+"' then
+            for found in select m.found from pg_catalog.regexp_matches(rest, either_pattern, 'g') as m (found) loop
+                continue when pg_catalog.strpos(found[1], '"') = 0;
+                kept := '';
+                either := null;
+                for starts in
+                    select m.found from pg_catalog.regexp_matches(found[1], '"([^"]*)"|([^"[:space:]]+)', 'g') as m (found)
+                loop
+                    continue when starts[2] = 'OR';
+                    operators := operators + 1;
+                    exit when operators > max_operators;
+                    if starts[2] is null then
+                        made := pgrag._query_phrase(config, starts[1]);
+                        phrases := phrases || ' ' || starts[1];
+                        if made is null then
+                            problems := problems || pg_catalog.format('"%s" has no word to look for and was ignored', starts[1]);
+                        end if;
+                    else
+                        kept := kept || ' ' || starts[2];
+                        -- A word is OR-ed with what it is found by, as among plain words.
+                        select pg_catalog.string_agg(
+                            '''' || pg_catalog.replace(pg_catalog.replace(u.beginning, '\', '\\'), '''', '''''') || '''' || u.sign, ' | '
+                        )::tsquery into made
+                        from (
+                            select l.beginning,
+                                case when pg_catalog.length(l.beginning) = 1 and pg_catalog.ascii(l.beginning) >= 12288 then ':*' else '' end as sign
+                            from pg_catalog.unnest(pg_catalog.tsvector_to_array(pgrag.analyze(config, starts[2]))) as l (beginning)
+                            union all
+                            select p.beginning, ':*'
+                            from pg_catalog.unnest(pgrag._query_prefix(config, pg_catalog.rtrim(starts[2], '*'))) as p (beginning)
+                            where starts[2] ~ '^[[:alnum:]]..*[^*]\*$|^[[:alnum:]][^*]\*$'
+                        ) as u;
+                    end if;
+                    either := coalesce(either || made, made, either);
+                end loop;
+                exit when operators > max_operators;
+                required := coalesce(required && either, either, required);
+                rest := pg_catalog.replace(rest, found[1], kept || ' ');
+            end loop;
+        end if;
         for found in select m.found from pg_catalog.regexp_matches(rest, phrase_pattern, 'g') as m (found) loop
             operators := operators + 1;
             exit when operators > max_operators;
@@ -97,6 +150,12 @@ begin
             raise exception 'a query may have at most % phrases, exclusions and prefixes', max_operators
                 using errcode = 'RG011', hint = 'Pass fewer of them.';
         end if;
+        if required is not null and pg_catalog.regexp_count(rest, '[^[:space:]]*[[:alnum:]][^[:space:]]*') > max_typed_words then
+            required := null;
+            problems := problems || pg_catalog.format(
+                'beside more than %s words a phrase need not occur; its words count like the others', max_typed_words
+            );
+        end if;
     end if;
 
     lexemes := pgrag.analyze(config, rest || phrases);
@@ -124,9 +183,10 @@ $$;
 comment on function pgrag._parse_query(text, text) is
 'One row that says what a query looks for: terms to score, prefixes to expand, what is required and what is excluded.
 terms are distinct lexemes in order of first use, counts (1 to 255) how often each stands in the query, prefixes the lower-case
-beginnings of lexemes in C order. required joins all "phrases", excluded any of -word, -"phrase" and -prefix*; each is NULL when the
-query has none. Words of phrases are scored too, words of exclusions are not; exclusions alone give no terms. A minus excludes
-only at the start of a word and before a letter, a digit or a quotation mark; OR between words says what is so anyway. Anything else is text.
+beginnings of lexemes in C order. required joins all "phrases", as alternatives where OR stands between
+them (also of words: "a b" OR c), excluded any of -word, -"phrase" and -prefix*; each is NULL when the query has none, and required beside
+more than 10 plain words: whoever writes so much writes a text, where quotation marks quote. Words of phrases are scored too, words of exclusions are not; exclusions alone give no terms. A minus excludes
+only at the start of a word and before a letter, a digit or a quotation mark; OR between words alone says what is so anyway. Anything else is text.
 A single CJK character is a prefix, since CJK is indexed as bigrams. problems says in words what was ignored.
 RG010 for an unknown analyzer, RG011 above 100,000 characters, 1,000 different lexemes, or 100 phrases, exclusions and prefixes.
 NULL arguments give a row of NULLs.';

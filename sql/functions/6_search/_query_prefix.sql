@@ -9,7 +9,10 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    normal constant text := pg_catalog.lower(pg_catalog.btrim(pgrag._normalise_text(word)));
+    -- Identifiers are kept without the scheme of a URL.
+    normal constant text := pg_catalog.regexp_replace(
+        pg_catalog.lower(pg_catalog.btrim(pgrag._normalise_text(word))), '^[[:alpha:]]+:/+', ''
+    );
     joined constant text := pg_catalog.translate(normal, '-_', '');
     stem constant text[] := pg_catalog.tsvector_to_array(pgrag._word_lexemes(pgrag._analyzer_config(config), joined));
     beginnings text[] := '{}';

@@ -1,20 +1,26 @@
 -- Lists the collections that a search covers, with the statistics of what the caller may see in them.
 create or replace function pgrag._visible_collections(collections text[])
 returns table (
-    collection_id int, name text, analyzer text, k1 float8, b float8, active_space_id int, chunks bigint, lexemes bigint
+    collection_id int, name text, analyzers text[], k1 float8, b float8, active_space_id int, chunks bigint, lexemes bigint
 )
 language sql stable parallel safe security invoker
 begin atomic
-select c.collection_id, c.name, c.analyzer, c.k1, c.b, c.active_space_id, s.chunks, s.lexemes
+with own as materialized (
+    -- Whoever writes sees more than what their ACLs show.
+    select case
+        when not pg_has_role(current_user, 'pgrag_writer', 'usage') and not pg_has_role(current_user, 'pgrag_owner', 'usage')
+            then pgrag._few_acl_ids()
+    end as acl_ids
+)
+
+select c.collection_id, c.name, s.analyzers, c.k1, c.b, c.active_space_id, s.chunks, s.lexemes
 from pgrag.collection as c
-cross join lateral (
-    select sum(t.chunks) as chunks, sum(t.lexemes) as lexemes from pgrag.corpus_stat as t
-    where t.collection_id = c.collection_id
-) as s
+cross join own as o
+cross join lateral pgrag._sum_visible(c.collection_id, o.acl_ids) as s
 where (collections is null or c.name = any(collections)) and s.chunks > 0
 order by c.collection_id;
 end;
 
 comment on function pgrag._visible_collections(text[]) is
 'Lists the collections that a search covers, with the statistics of what the caller may see in them: chunks, and lexemes over all of them.
-collections: names; NULL: all. A name that is unknown, or of which the caller may see nothing, gives no row.';
+collections: names; NULL: all. analyzers: the text search configurations that the visible chunks were analysed by, in C order; hidden chunks add none. A name that is unknown, or of which the caller may see nothing, gives no row.';

@@ -19,7 +19,7 @@ begin
     perform pgrag._check_range('k', k, 1, 1000);
     return query
     with asked as materialized (
-        select c.collection_id, c.chunk_id, c.tsv, c.lexeme_count, v.name, v.analyzer, v.k1, v.b, v.chunks, v.lexemes, a.place,
+        select c.collection_id, c.chunk_id, c.tsv, c.lexeme_count, v.name, v.analyzers, v.k1, v.b, v.chunks, v.lexemes, a.place,
             c.metadata @> filter as passes
         from unnest(chunk_ids) with ordinality as a (chunk_id, place)
         cross join (
@@ -46,7 +46,7 @@ begin
         select a.chunk_id, a.place, l.lexeme, least(cardinality(l.positions), 255) as tf, a.lexeme_count,
             f.df, a.chunks, w.n, a.lexemes::float8 / a.chunks as average, a.k1, a.b
         from asked as a
-        cross join lateral pgrag._parse_query(a.analyzer, query) as p
+        cross join lateral pgrag._parse_query_by(a.analyzers, query) as p
         cross join lateral unnest(p.terms, p.counts) as w (lexeme, n)
         cross join lateral unnest(a.tsv) as l
         cross join lateral (

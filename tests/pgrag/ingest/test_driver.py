@@ -61,6 +61,40 @@ def test_other_readers_make_a_change(writer: psycopg.Connection[Any], folder: Pa
     assert _counts(_ingest(writer, folder, readers=["user:ana"])) == (3, 0, 0)
 
 
+def test_the_language_is_that_of_files_that_declare_none(
+    db: Any, writer: psycopg.Connection[Any], folder: Path
+) -> None:
+    (folder / "a.md").write_text("---\nlang: fr\n---\n# A\n\nalpha")
+    _ingest(writer, folder, language="de")
+    assert db.execute(
+        "select d.uri, d.language, c.analyzer from pgrag.document as d join pgrag.chunk as c using (document_id)"
+        " order by d.uri"
+    ) == [("a.md", "fr", "french"), ("b.md", "de", "german"), ("c/d.txt", "de", "german")]
+
+
+def test_another_language_makes_a_change(writer: psycopg.Connection[Any], folder: Path) -> None:
+    _ingest(writer, folder)
+    assert _counts(_ingest(writer, folder, language="de")) == (3, 0, 0)
+    assert _counts(_ingest(writer, folder, language="de")) == (0, 3, 0)
+    assert _counts(_ingest(writer, folder)) == (3, 0, 0)
+
+
+def test_a_language_that_is_no_tag_is_refused_before_any_work(
+    db: Any, writer: psycopg.Connection[Any], folder: Path
+) -> None:
+    with pytest.raises(Refused, match='BCP 47 tag, got "Klingon"'):
+        _ingest(writer, folder, language="Klingon")
+    assert db.value("select count(*) from pgrag.document") == 0
+
+
+def test_a_file_that_declares_no_tag_is_taken_in(
+    db: Any, writer: psycopg.Connection[Any], folder: Path
+) -> None:
+    (folder / "a.html").write_text('<html lang="{{ page.lang }}"><p>alpha')
+    assert _counts(_ingest(writer, folder)) == (4, 0, 0)
+    assert db.value("select language from pgrag.document where uri = 'a.html'") is None
+
+
 def test_spans_point_into_the_stored_text(db: Any, writer: psycopg.Connection[Any], folder: Path) -> None:
     (folder / "e.md").write_text("# Ünï 🙂\n\n" + "Words of a sentence, 漢字 too. " * 200)
     _ingest(writer, folder)

@@ -47,6 +47,32 @@ def test_markdown_keeps_its_source_and_takes_front_matter(tmp_path: Path) -> Non
     assert (document.title, document.language, document.metadata) == ("Guide", "en", {"tags": ["a", "b"]})
 
 
+@pytest.mark.parametrize(
+    ("front_matter", "language", "metadata"),
+    [
+        ("lang: de-AT", "de-AT", {}),
+        ("language: pt_BR", "pt-BR", {}),
+        ("language: no", "no", {}),
+        ("language: python", None, {"language": "python"}),
+        ("language: python\nlang: en", "en", {"language": "python"}),
+        ("language: ''", None, {"language": ""}),
+    ],
+)
+def test_markdown_declares_its_language_by_a_tag(
+    tmp_path: Path, front_matter: str, language: str | None, metadata: dict[str, str]
+) -> None:
+    document = _parse(tmp_path, "a.md", f"---\n{front_matter}\n---\ntext\n".encode())
+    assert (document.language, document.metadata) == (language, metadata)
+
+
+@pytest.mark.parametrize(
+    ("lang", "language"),
+    [("de", "de"), (" en_US ", "en-US"), ("Deutsch", None), ("{{ lang }}", None), ("", None)],
+)
+def test_html_declares_its_language_by_a_tag(tmp_path: Path, lang: str, language: str | None) -> None:
+    assert _parse(tmp_path, "a.html", f'<html lang="{lang}"><p>text'.encode()).language == language
+
+
 def test_markdown_title_is_the_first_heading(tmp_path: Path) -> None:
     assert _parse(tmp_path, "a.md", b"# A [link](x) `b`\n").title == "A link b"
 

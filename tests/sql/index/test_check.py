@@ -67,21 +67,24 @@ LEXICAL = {
     ),
     "a lost run": ("delete from pgrag.posting where ctid = (select min(ctid) from pgrag.posting)", {"posting"}),
     "a doubled log": ("insert into pgrag.posting select * from pgrag.posting", {"posting"}),
-    "a frequency": ("update pgrag.posting set tfs = array[7::smallint], max_tf = 7 where n = 1", {"posting"}),
+    "a frequency": ("update pgrag.posting set entries = array[entries[1] | 127 << 15], max_tf = 127, min_ratio = 0 where n = 1", {"posting"}),
     "an ACL of a run": (
         "update pgrag.posting as p set acl_id = (select max(a.acl_id) from pgrag.acl as a where a.acl_id <> p.acl_id)",
         {"posting"},
     ),
     "a term of a run": ("update pgrag.posting set term = term + 1", {"posting"}),
     "a run of no chunk": (
-        "insert into pgrag.posting select term, collection_id, acl_id, 1, 1, 1, 1, '{999}', '{1}', '{1}'"
+        "insert into pgrag.posting select term, collection_id, acl_id, 1, 1, 1, 1, array[pgrag._pack_posting(999, 1, 1)]"
         " from pgrag.posting limit 1",
         {"posting"},
     ),
     "the number in a run": ("update pgrag.posting set n = n + 1", {"run"}),
-    "a bound of a run": ("update pgrag.posting set min_length = min_length + 1", {"run"}),
-    "arrays of different length": ("update pgrag.posting set lengths = lengths || 9::smallint", {"posting", "run"}),
-    "the statistics": ("insert into pgrag.corpus_stat select collection_id, acl_id, 1, 0 from pgrag.acl", {"statistic"}),
+    "a bound of a run": ("update pgrag.posting set min_ratio = min_ratio + 1", {"run"}),
+    "the order of a run": (
+        "update pgrag.posting set n = 2, entries = array[entries[1] + (1 << 23), entries[1]] where n = 1",
+        {"posting", "run"},
+    ),
+    "the statistics": ("insert into pgrag.corpus_stat select collection_id, acl_id, 1, 0, 'english' from pgrag.acl", {"statistic"}),
     "the list of lexemes": ("delete from pgrag.lexeme where lexeme = 'valv'", {"lexeme"}),
 }  # fmt: skip
 

@@ -18,6 +18,10 @@ TEXTS = [
     "a" * 300 + " and and and the-end",
     "don't [stop] {the} «pump» — now… x:y 3.5 1/2",
     "-_-_ ... ''' \\ & : * !",
+    "Überprüfung für die größten Häuser, même l’élève à l’école-là",
+    "v4.7.3 at U.S.A./AT&T I/O 0xDEADBEEF 500mg TS 999 of 12",
+    "infor-\nmation mailto:ana@example.com http://a.com/x?q=1#top OAuth2Client",
+    "القاهرة أحمد ٤٠٢١ за\u0301мок ёлка データベース ﬁn ½",
 ]
 
 
@@ -27,7 +31,7 @@ def explained(db: Database, content: str, analyzer: str = "english") -> dict[tup
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("analyzer", ["english", "german", "simple"])
+@pytest.mark.parametrize("analyzer", ["english", "german", "french", "arabic", "spanish", "simple"])
 def test_lexemes_and_positions_are_those_of_analyze(db: Database, text: str, analyzer: str) -> None:
     query = """
         select lexeme, place from pgrag.explain_analysis(%s, %s), unnest(positions) as place order by 2, 1"""
@@ -54,6 +58,23 @@ def test_a_lexeme_with_two_reasons_has_two_rows(db: Database) -> None:
 
 def test_words_in_brackets_and_before_full_stops_are_words(db: Database) -> None:
     assert {why for _, why in explained(db, "Pumps (see valves). Keys: [one],two; 'three'!")} == {"word"}
+
+
+def test_a_second_stem_says_that_it_lacks_accents(db: Database) -> None:
+    assert explained(db, "a informação", "portuguese") == {
+        ("inform", "word"): [2],
+        ("informaca", "word without its accents"): [2],
+    }
+
+
+def test_a_word_and_its_number_are_words_and_joined(db: Database) -> None:
+    assert explained(db, "model TS 999 of 12") == {
+        ("model", "word"): [1],
+        ("ts", "word"): [2],
+        ("999", "word"): [3],
+        ("12", "word"): [5],
+        ("ts999", "joined name as one word"): [6],
+    }
 
 
 def test_camel_case_comes_apart(db: Database) -> None:

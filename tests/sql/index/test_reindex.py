@@ -48,6 +48,37 @@ def test_each_batch_leaves_a_log_that_says_what_the_chunks_do(db: Database) -> N
     assert db.execute(CHECK) == [("tsv", "d4 #0")]
 
 
+def test_chunks_that_an_earlier_release_analysed_without_their_language_are_put_right(db: Database) -> None:
+    fill(db)
+    # As after an upgrade: the language was stored, and nothing came of it.
+    with db.connect() as restoring:
+        restoring.execute("set session_replication_role = replica")
+        restoring.execute("update pgrag.document set language = 'de' where uri <> 'd3'")
+    assert db.execute(CHECK) == [("tsv", f"d{n} #0") for n in (0, 1, 2, 4)]
+    reindex(db)
+    assert db.execute("select analyzer, count(*) from pgrag.chunk group by 1 order by 1") == [
+        ("english", 1),
+        ("german", 4),
+    ]
+    assert db.execute(CHECK) == []
+
+
+def test_between_two_batches_a_query_is_analysed_both_ways(db: Database) -> None:
+    fill(db)
+    db.execute("select pgrag.set_analyzer('docs', 'german')")
+    db.execute("select pgrag.reindex_chunks('docs', 0, 3)")
+    search = "select count(*) from pgrag.search_lexical('Häuser')"
+    assert db.rows_as("user:u0", search) == [(3,)]
+
+
+def test_an_analyzer_that_makes_the_same_lexemes_is_noted_all_the_same(db: Database) -> None:
+    db.put("x", "E-4021")
+    db.execute("select pgrag.set_analyzer('docs', 'simple')")
+    reindex(db)
+    assert db.rows_as("public", "select analyzers from pgrag._visible_collections(null)") == [(["simple"],)]
+    assert db.execute(CHECK) == []
+
+
 def test_chunks_that_are_right_are_not_written(db: Database) -> None:
     fill(db)
     before = db.execute("select ctid, xmin::text from pgrag.chunk order by 1")

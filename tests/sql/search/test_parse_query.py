@@ -67,6 +67,19 @@ def test_a_phrase_is_required_and_its_words_are_scored(database: Connection) -> 
     )
 
 
+def test_beside_ten_words_a_phrase_is_required(database: Connection) -> None:
+    assert parse(database, " ".join(["word"] * 10) + ' "rotating keys"').required == "'rotat' <-> 'key'"
+
+
+def test_beside_more_than_ten_words_a_phrase_is_words(database: Connection) -> None:
+    found = parse(database, " ".join(["word"] * 11) + ' "rotating keys" -door')
+    assert (found.required, found.excluded) == (None, "'door'")
+    assert found.terms["key"] == 1
+    assert found.problems == [
+        "beside more than 10 words a phrase need not occur; its words count like the others"
+    ]
+
+
 def test_two_phrases_are_both_required(database: Connection) -> None:
     assert (
         parse(database, '"rotating keys" “vault door”').required == "'rotat' <-> 'key' & 'vault' <-> 'door'"

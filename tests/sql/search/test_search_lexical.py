@@ -1,21 +1,15 @@
-"""The lexical arm: exact BM25 over what the caller may see, in arithmetic."""
+"""The lexical arm: exact BM25 over what the caller may see, in arithmetic. On whole corpora: ``test_bm25s.py``."""
 
 from __future__ import annotations
 
-import gzip
 import json
 from math import log
-from pathlib import Path
 
-import bm25s
-import ir_measures
-import numpy as np
 import psycopg
 import pytest
 from _pgrag import Database
 
 RANKED = "select d.uri, s.rank, s.score from pgrag.search_lexical({}) as s join pgrag.document as d using (document_id)"
-SCIFACT = Path(__file__).parents[4] / "shared" / "data" / "judged" / "scifact"
 
 K1, B = 1.2, 0.75
 
@@ -187,85 +181,3 @@ def test_each_collection_has_its_own_statistics(db: Database) -> None:
     scores = {uri: score for uri, _, score in found(db, "valve")}
     assert scores["a"] == pytest.approx(bm25(1, 2, n=1, df=1, average=2), rel=1e-12)
     assert scores["m0"] == pytest.approx(bm25(1, 3, n=3, df=3, average=3), rel=1e-12)
-
-
-def compare_with_bm25s(db: Database, queries: list[str], k: int) -> None:
-    """Scores equal bm25s (method lucene) on the same tokens, in float32 there: so 1e-5 relative.
-
-    Its method lucene leaves out the constant factor k1 + 1, as Lucene itself does since version 8.
-    """
-    tokens = [
-        row[0]
-        for row in db.execute(
-            """select array(select l.lexeme from unnest(c.tsv) as l, generate_series(1, cardinality(l.positions)))
-            from pgrag.chunk as c join pgrag.document as d using (collection_id, document_id) order by d.uri"""
-        )
-    ]
-    retriever = bm25s.BM25(method="lucene", k1=K1, b=B)
-    retriever.index(tokens, show_progress=False)
-    compared = 0
-    with db.acting("public") as connection:
-        for query in queries:
-            row = connection.execute(
-                "select terms, counts from pgrag._parse_query('english', %s)", (query,)
-            ).fetchone()
-            assert row is not None
-            asked = [term for term, n in zip(*row, strict=True) for _ in range(n)]
-            if not asked:
-                continue
-            expected = (K1 + 1) * np.sort(retriever.get_scores(asked))[::-1][:k]
-            rows = connection.execute("select score from pgrag.search_lexical(%s, %s)", (query, k)).fetchall()
-            ours = np.array([score for (score,) in rows])
-            assert ours == pytest.approx(expected[: len(ours)], rel=1e-5)
-            assert not expected[len(ours) :].any()
-            compared += len(ours)
-    assert compared > 0
-
-
-def test_scores_equal_bm25s_on_generated_text(db: Database) -> None:
-    random_ = np.random.default_rng(0)
-    words = [f"w{chr(97 + n % 26)}{chr(97 + n // 26)}q" for n in range(200)]
-    texts = [
-        " ".join(words[int(w)] for w in random_.zipf(1.3, random_.integers(1, 80)) % 200) for _ in range(500)
-    ]
-    db.load(texts)
-    queries = [
-        " ".join(words[int(w)] for w in random_.zipf(1.2, random_.integers(1, 9)) % 200) for _ in range(50)
-    ]
-    compare_with_bm25s(db, queries, k=50)
-
-
-@pytest.fixture
-def scifact(db: Database) -> Database:
-    """The database with SciFact in it, a chunk a document; its uri is the line number."""
-    if not SCIFACT.is_dir():
-        pytest.skip("SciFact isn't beside the checkout, in ../shared/data")
-    texts = [f"{document['title']}\n{document['text']}" for document in scifact_corpus()]
-    db.load(texts)
-    return db
-
-
-def scifact_corpus() -> list[dict[str, str]]:
-    with gzip.open(SCIFACT / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def scifact_queries() -> dict[str, str]:
-    lines = (SCIFACT / "queries.jsonl").read_text("utf-8").splitlines()
-    return {query["_id"]: query["text"] for query in map(json.loads, lines)}
-
-
-def test_scores_equal_bm25s_on_scifact(scifact: Database) -> None:
-    compare_with_bm25s(scifact, list(scifact_queries().values())[:100], k=20)
-
-
-def test_ndcg_on_scifact_is_that_of_bm25(scifact: Database) -> None:
-    ids = {f"{n:06}": document["_id"] for n, document in enumerate(scifact_corpus())}
-    judged = [line.split("\t") for line in (SCIFACT / "qrels.tsv").read_text("utf-8").splitlines()]
-    qrels = [ir_measures.Qrel(q, d, int(grade)) for q, d, grade in judged if grade.isdigit()]
-    run = []
-    with scifact.acting("public") as connection:
-        for query_id, query in scifact_queries().items():
-            rows = connection.execute(RANKED.format("%s, 10"), (query,)).fetchall()
-            run.extend(ir_measures.ScoredDoc(query_id, ids[uri], score) for uri, _, score in rows)
-    assert ir_measures.calc_aggregate([ir_measures.nDCG @ 10], qrels, run)[ir_measures.nDCG @ 10] >= 0.685

@@ -1,0 +1,83 @@
+-- Merges the runs of the posting log between two keys.
+create or replace function pgrag._merge_runs(
+    after_collection_id int, after_term bigint, after_acl_id int, to_collection_id int, to_term bigint, to_acl_id int
+) returns table (merged bigint, made bigint)
+language plpgsql volatile parallel unsafe security invoker
+set search_path = pg_catalog, pg_temp
+set enable_mergejoin = off
+as $$
+declare
+    -- A run of fewer postings is merged with others; at least half of 240.
+    short constant int := 120;
+begin
+    return query
+    with part as materialized (
+        select p.ctid as place, p.collection_id, p.term, p.acl_id, p.sign, p.n, p.entries
+        from pgrag.posting as p
+        where (p.collection_id, p.term, p.acl_id) > (after_collection_id, after_term, after_acl_id)
+            and (p.collection_id, p.term, p.acl_id) <= (to_collection_id, to_term, to_acl_id)
+    ),
+
+    due as materialized (
+        select p.collection_id, p.term, p.acl_id
+        from part as p
+        group by p.collection_id, p.term, p.acl_id
+        having count(*) filter (where p.n < short) > 1 or (bool_or(p.sign = -1) and count(*) > 1)
+    ),
+
+    gone as materialized (
+        select p.collection_id, p.term, p.acl_id, unnest(p.entries) as entry
+        from part as p
+        inner join due as d on d.collection_id = p.collection_id and d.term = p.term and d.acl_id = p.acl_id
+        where p.sign = -1
+    ),
+
+    -- Short runs, negative ones, and those that hold a posting that went.
+    chosen as materialized (
+        select p.place
+        from part as p
+        inner join due as d on d.collection_id = p.collection_id and d.term = p.term and d.acl_id = p.acl_id
+        where p.n < short or p.sign = -1
+        union
+        select p.place
+        from part as p
+        inner join gone as g on g.collection_id = p.collection_id and g.term = p.term and g.acl_id = p.acl_id
+        where p.n >= short and p.entries[width_bucket(g.entry, p.entries)] = g.entry
+    ),
+
+    taken as (
+        delete from pgrag.posting as p
+        where p.ctid = any(array(select c.place from chosen as c))
+        returning p.collection_id, p.term, p.acl_id, p.sign, p.entries
+    ),
+
+    net as (
+        select f.collection_id, f.term, f.acl_id, f.entry, sum(f.sign) as times
+        from (select t.collection_id, t.term, t.acl_id, t.sign, unnest(t.entries) as entry from taken as t) as f
+        group by f.collection_id, f.term, f.acl_id, f.entry
+        having sum(f.sign) <> 0
+    ),
+
+    -- Of a posting that is there twice, both stay: nothing is repaired here that check() should find.
+    placed as (
+        select n.collection_id, n.term, n.acl_id, sign(n.times)::smallint as sign, n.entry,
+            row_number() over (partition by n.collection_id, n.term, n.acl_id, sign(n.times) order by n.entry) as place
+        from net as n
+        cross join lateral generate_series(1, abs(n.times))
+    ),
+
+    made as (
+        insert into pgrag.posting (term, collection_id, acl_id, n, sign, max_tf, min_ratio, entries)
+        select d.term, d.collection_id, d.acl_id, count(*), d.sign, max((d.entry >> 15) & 255),
+            min((d.entry & 32767) / ((d.entry >> 15) & 255)), array_agg(d.entry order by d.entry)
+        from placed as d
+        group by d.collection_id, d.term, d.acl_id, d.sign, (d.place - 1) / 240
+        returning 1
+    )
+
+    select (select count(*) from chosen), (select count(*) from made);
+end
+$$;
+
+comment on function pgrag._merge_runs(int, bigint, int, int, bigint, int) is
+'Merges the runs of the posting log after one key (collection_id, term, acl_id) up to another, inclusive; returns how many runs it took and made. For compact(), under its lock: one statement deletes and inserts, so that it counts what it sees exactly once, whatever others commit meanwhile.';

@@ -1,0 +1,159 @@
+-- Scores the chunks of a collection that can be among the best k, by MaxScore: the rest is not scored.
+-- The chunks that are best by the rarest terms are looked up in the others: their k-th score is a threshold. Terms are
+-- then summed from the rarest on, as many as are needed so that the rest together stay below it: only a chunk that holds one
+-- of these can be among the best, and only what such chunks have in the rest is added. Turtle and Flood 1995.
+create or replace function pgrag._score_pruned(
+    collection_id int, terms bigint[], mosts float8[], bounds float8[], postings bigint[], netted boolean[],
+    average float8, k1 float8, b float8, k int, acl_ids int[]
+) returns table (chunk_id bigint, document_id bigint, points float8)
+language plpgsql stable parallel safe security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    -- Postings of the rarest terms that are read for the threshold, at most.
+    sampled constant bigint := 2000;
+    -- Chunks that are looked up for it.
+    tried constant int := greatest(200, k);
+    -- A chunk has one place in the log only where nothing was taken back.
+    may_look_up constant boolean := k <= 200 and not true = any(netted);
+    many constant int := cardinality(terms);
+    -- What the terms from each one on can give together, and 0 behind the last.
+    ahead constant float8[] := array(
+        select coalesce(sum(o.bound), 0)
+        from generate_series(1, many + 1) as t (place)
+        left join unnest(bounds) with ordinality as o (bound, place) on o.place >= t.place
+        group by t.place
+        order by t.place
+    );
+    last int := 1;
+    seen bigint := postings[1];
+    threshold float8 := 0;
+    best bigint[];
+    best_points float8[];
+    best_acl_ids int[];
+    found bigint[];
+    found_points float8[];
+begin
+    while last < many and seen + postings[last + 1] <= sampled loop
+        last := last + 1;
+        seen := seen + postings[last];
+    end loop;
+
+    if last < many then
+        select array_agg(t.chunk_id), array_agg(t.points), array_agg(t.acl_id) into best, best_points, best_acl_ids
+        from (
+            select h.entry >> 23 as chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points,
+                min(h.acl_id) as acl_id
+            from (
+                select w.most * r.sign as most, r.acl_id, unnest(r.entries) as entry
+                from pgrag._runs(collection_id, terms[:last], acl_ids) as r
+                inner join unnest(terms[:last], mosts[:last]) as w (term, most) on w.term = r.term
+            ) as h
+            group by h.entry >> 23
+            order by 2 desc, 1
+            limit tried
+        ) as t;
+        threshold := coalesce(best_points[k], 0);
+
+        if may_look_up then
+            with best as materialized (
+                select u.chunk_id, u.points, u.acl_id
+                from unnest(best, best_points, best_acl_ids) as u (chunk_id, points, acl_id)
+            ),
+
+            run as materialized (
+                select r.term, r.acl_id, r.entries, r.entries[1] as lowest, r.entries[r.n] as highest
+                from pgrag._runs(collection_id, terms[last + 1:], acl_ids) as r
+            ),
+
+            added as (
+                select h.chunk_id, sum(pgrag._posting_points(h.entry, w.most, average, k1, b)) as points
+                from (
+                    select s.chunk_id, r.term, r.entries[width_bucket(s.chunk_id << 23 | 8388607, r.entries)] as entry
+                    from best as s
+                    inner join run as r
+                        on r.acl_id = s.acl_id and r.lowest <= s.chunk_id << 23 | 8388607 and r.highest >= s.chunk_id << 23
+                ) as h
+                inner join unnest(terms[last + 1:], mosts[last + 1:]) as w (term, most) on w.term = h.term
+                where h.entry >> 23 = h.chunk_id
+                group by h.chunk_id
+            )
+
+            select array_agg(f.chunk_id order by f.points desc, f.chunk_id), array_agg(f.points order by f.points desc, f.chunk_id)
+            into found, found_points
+            from (
+                select s.chunk_id, s.points + coalesce(a.points, 0) as points
+                from best as s
+                left join added as a on a.chunk_id = s.chunk_id
+            ) as f;
+            threshold := greatest(threshold, found_points[k]);
+        end if;
+
+        -- Where no other chunk can reach it, those that were looked up are the answer.
+        if may_look_up and ahead[last + 1] < threshold and coalesce(best_points[tried], 0) + ahead[last + 1] < threshold then
+            return query
+            select s.chunk_id, c.document_id, s.points
+            from unnest(found[:k], found_points[:k]) as s (chunk_id, points)
+            cross join lateral (
+                select c.document_id
+                from pgrag.chunk as c
+                where c.collection_id = _score_pruned.collection_id and c.chunk_id = s.chunk_id
+                limit 1
+            ) as c;
+            return;
+        end if;
+        while ahead[last + 1] >= threshold and last < many loop
+            last := last + 1;
+        end loop;
+    end if;
+
+    return query
+    with candidate as materialized (
+        select h.entry >> 23 as chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points
+        from (
+            select w.most * r.sign as most, unnest(r.entries) as entry
+            from pgrag._runs(collection_id, terms[:last], acl_ids) as r
+            inner join unnest(terms[:last], mosts[:last]) as w (term, most) on w.term = r.term
+        ) as h
+        group by h.entry >> 23
+        having sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) >= greatest(1, threshold - ahead[last + 1])
+    ),
+
+    added as (
+        select c.chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points
+        from (
+            select w.most * r.sign as most, unnest(r.entries) as entry
+            from pgrag._runs(collection_id, terms[last + 1:], acl_ids) as r
+            inner join unnest(terms[last + 1:], mosts[last + 1:]) as w (term, most) on w.term = r.term
+        ) as h
+        inner join candidate as c on c.chunk_id = h.entry >> 23
+        group by c.chunk_id
+    ),
+
+    best as (
+        select c.chunk_id, c.points + coalesce(a.points, 0) as points
+        from candidate as c
+        left join added as a on a.chunk_id = c.chunk_id
+        order by 2 desc, c.chunk_id
+        limit k
+    )
+
+    select s.chunk_id, c.document_id, s.points
+    from best as s
+    cross join lateral (
+        select c.document_id
+        from pgrag.chunk as c
+        where c.collection_id = _score_pruned.collection_id and c.chunk_id = s.chunk_id
+        limit 1
+    ) as c;
+end
+$$;
+
+comment on function pgrag._score_pruned(int, bigint[], float8[], float8[], bigint[], boolean[], float8, float8, float8, int, int[]) is
+'Scores the chunks of a collection that can be among the best k, and returns those k, unordered: the same chunks and points that scoring every posting gives.
+terms: from the fewest postings on; mosts, bounds: what each can give at most, in points, and what its runs can give; postings: how many it has, negative ones too; netted: whether it has negative ones, in at most 4,000 runs, so that sums stay exact.';
