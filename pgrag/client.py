@@ -246,7 +246,7 @@ class Caller:
         Args:
             query: As in :meth:`search`.
             chunk_ids: At most 1,000; one that the caller may not see is as if it weren't there.
-            max_characters: Of a chunk's text that are shown, 1 to 1,000,000; marks are not counted.
+            max_characters: Of a chunk's text that are shown, 1 to 10,000; marks are not counted.
             max_fragments: Most parts of one chunk, 1 to 20; they share ``max_characters``.
             start_mark: Before each match; it isn't escaped, so it's never for a user to choose.
             stop_mark: After each match, likewise.

@@ -12,41 +12,41 @@ create table pgrag.compaction (
 
 comment on table pgrag.compaction is 'How far compact() has come: one row with the last key of posting that it looked at, or none.';
 
-create temporary table posting_before on commit drop as
-select f.term, f.collection_id, f.acl_id, f.sign, max(f.tf) as max_tf, min(f.length / f.tf) as min_ratio,
-    array_agg((f.chunk_id << 23) | (f.tf::bigint << 15) | f.length::bigint order by f.chunk_id) as entries
-from (
-    select u.*, row_number() over (partition by u.collection_id, u.term, u.acl_id, u.sign order by u.chunk_id) as place
-    from (
-        select p.collection_id, p.term, p.acl_id, p.sign,
-            unnest(p.chunk_ids) as chunk_id, unnest(p.tfs) as tf, unnest(p.lengths) as length
-        from pgrag.posting as p
-    ) as u
-) as f
-group by f.collection_id, f.term, f.acl_id, f.sign, (f.place - 1) / 240;
-
-drop table pgrag.posting cascade;
-
-create table pgrag.posting (
-    term bigint not null,
-    collection_id int not null,
-    acl_id int not null,
-    n int not null,
-    sign smallint not null,
-    max_tf smallint not null,
-    min_ratio smallint not null,
-    entries bigint[] not null,
-    constraint posting_sign_check check (sign in (-1, 1))
+create table pgrag.new_posting (
+    term bigint constraint posting_term_not_null not null,
+    collection_id int constraint posting_collection_id_not_null not null,
+    acl_id int constraint posting_acl_id_not_null not null,
+    n int constraint posting_n_not_null not null,
+    sign smallint constraint posting_sign_not_null not null,
+    max_tf smallint constraint posting_max_tf_not_null not null,
+    min_ratio smallint constraint posting_min_ratio_not_null not null,
+    entries bigint[] constraint posting_entries_not_null not null
 )
 with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
 
-alter table pgrag.posting alter column entries set storage external;
+alter table pgrag.new_posting alter column entries set storage external;
 
-insert into pgrag.posting (term, collection_id, acl_id, n, sign, max_tf, min_ratio, entries)
-select b.term, b.collection_id, b.acl_id, cardinality(b.entries), b.sign, b.max_tf, b.min_ratio, b.entries
-from posting_before as b;
+-- A chunk that was changed and not compacted has several postings of a term; a run is in the order of its entries.
+insert into pgrag.new_posting (term, collection_id, acl_id, n, sign, max_tf, min_ratio, entries)
+select f.term, f.collection_id, f.acl_id, count(*), f.sign, max((f.entry >> 15) & 255),
+    min((f.entry & 32767) / ((f.entry >> 15) & 255)), array_agg(f.entry order by f.entry)
+from (
+    select u.term, u.collection_id, u.acl_id, u.sign, u.entry,
+        row_number() over (partition by u.collection_id, u.term, u.acl_id, u.sign order by u.entry) as place
+    from (
+        select p.collection_id, p.term, p.acl_id, p.sign,
+            (unnest(p.chunk_ids) << 23) | (unnest(p.tfs)::bigint << 15) | unnest(p.lengths)::bigint as entry
+        from pgrag.posting as p
+    ) as u
+) as f
+group by f.term, f.collection_id, f.acl_id, f.sign, (f.place - 1) / 240;
+
+drop table pgrag.posting cascade;
+alter table pgrag.new_posting rename to posting;
+alter table pgrag.posting add constraint posting_sign_check check (sign in (-1, 1));
 
 create index posting_term_idx on pgrag.posting (collection_id, term, acl_id);
+analyze pgrag.posting;
 comment on table pgrag.posting is 'Runs of postings of one term under one ACL. Deleting appends the same postings with sign -1; readers sum the signs; compact() merges.';
 comment on column pgrag.posting.term is 'hashtextextended(lexeme, 0) of the lexeme in collation C.';
 comment on column pgrag.posting.n is 'Postings in the run, so that document frequency needs no array.';

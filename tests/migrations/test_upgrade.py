@@ -18,11 +18,12 @@ from pgrag.errors import ConnectionFailed, InstallError
 # Everything that a dump of the schema would show, without oids and without what an upgrade can't control.
 CATALOGS = """
 select 'relation', c.relname, c.relkind::text, c.relrowsecurity::text || c.relforcerowsecurity::text,
-    coalesce(obj_description(c.oid, 'pg_class'), ''), pg_get_userbyid(c.relowner), coalesce(c.relacl::text, '')
+    coalesce(obj_description(c.oid, 'pg_class'), ''), pg_get_userbyid(c.relowner),
+    coalesce(c.relacl::text, '') || coalesce(c.reloptions::text, '')
 from pg_class as c where c.relnamespace = 'pgrag'::regnamespace
 union all
 select 'column', a.attrelid::regclass::text || '.' || a.attname, format_type(a.atttypid, a.atttypmod),
-    a.attnotnull::text || a.attidentity::text || a.attgenerated::text || coalesce(a.attcollation::regcollation::text, ''),
+    a.attnotnull::text || a.attidentity::text || a.attgenerated::text || a.attstorage::text || coalesce(a.attcollation::regcollation::text, ''),
     coalesce(pg_get_expr(d.adbin, d.adrelid), ''), coalesce(col_description(a.attrelid, a.attnum), ''), a.attnum::text
 from pg_attribute as a
 inner join pg_class as c on c.oid = a.attrelid
@@ -78,6 +79,30 @@ def test_a_fresh_schema_and_an_upgraded_one_are_equal(new_database: Callable[...
     install.upgrade(fresh)
     install.upgrade(upgraded)
     assert catalogs(fresh) ^ catalogs(upgraded) == set()
+
+
+def test_postings_of_an_earlier_release_are_packed_in_their_order(new_database: Callable[..., str]) -> None:
+    dsn = new_database()
+    install.init(dsn)
+    revise_from(dsn, "0001")
+    # A chunk that was changed twice and not compacted: three frequencies of one term, in the order they were written.
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "insert into pgrag.posting (term, collection_id, acl_id, n, sign, max_tf, min_length, chunk_ids, tfs, lengths)"
+            " values (7, 1, 1, 2, 1, 3, 9, '{5, 6}', '{3, 1}', '{9, 9}'), (7, 1, 1, 1, 1, 1, 9, '{5}', '{1}', '{9}'),"
+            " (7, 1, 1, 1, 1, 2, 9, '{5}', '{2}', '{9}'), (7, 1, 1, 2, -1, 3, 9, '{5, 5}', '{3, 1}', '{9, 9}')"
+        )
+    install.upgrade(dsn)
+    with psycopg.connect(dsn) as connection:
+        rows = connection.execute(
+            "select sign, n, max_tf, min_ratio, entries from pgrag.posting order by sign desc"
+        ).fetchall()
+
+    def pack(chunk: int, tf: int, length: int) -> int:
+        return chunk << 23 | tf << 15 | length
+
+    kept = [pack(5, 1, 9), pack(5, 2, 9), pack(5, 3, 9), pack(6, 1, 9)]
+    assert rows == [(1, 4, 3, 9 // 3, kept), (-1, 2, 3, 9 // 3, [pack(5, 1, 9), pack(5, 3, 9)])]
 
 
 def test_chunks_of_an_earlier_release_say_that_their_collections_analyzer_made_them(

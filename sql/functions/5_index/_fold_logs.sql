@@ -4,27 +4,39 @@ language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    rows_before bigint;
-    rows_after bigint;
+    folded bigint;
 begin
     -- Deleting and inserting are one statement, since what a second statement would see could have changed.
-    with d as (delete from pgrag.access_change returning n)
+    with d as (
+        delete from pgrag.access_change where (select count(*) from pgrag.access_change) > 1 returning n
+    )
     insert into pgrag.access_change (n) select sum(d.n) from d having count(*) > 0;
 
-    with d as (delete from pgrag.corpus_stat returning *),
+    with due as (
+        select s.collection_id, s.acl_id, s.analyzer
+        from pgrag.corpus_stat as s
+        group by s.collection_id, s.acl_id, s.analyzer
+        having count(*) > 1
+    ),
 
-    folded as (
+    d as (
+        delete from pgrag.corpus_stat as s
+        using due
+        where s.collection_id = due.collection_id and s.acl_id = due.acl_id and s.analyzer = due.analyzer
+        returning s.*
+    ),
+
+    made as (
         insert into pgrag.corpus_stat (collection_id, acl_id, chunks, lexemes, analyzer)
         select d.collection_id, d.acl_id, sum(d.chunks), sum(d.lexemes), d.analyzer
         from d
         group by d.collection_id, d.acl_id, d.analyzer
         having sum(d.chunks) <> 0 or sum(d.lexemes) <> 0
-        returning 1
     )
 
-    select (select count(*) from d), (select count(*) from folded) into rows_before, rows_after;
+    select count(*) from d into folded;
     -- Every statement that writes postings appends statistics: none to fold, nothing to merge.
-    if rows_before = rows_after then
+    if folded = 0 then
         return false;
     end if;
 
@@ -39,4 +51,4 @@ end
 $$;
 
 comment on function pgrag._fold_logs() is
-'Folds the small logs: access changes and statistics to one row each, the list of lexemes to one row per lexeme and ACL. Returns false where no two statements had written to the same ACL since the last time, and so no run has another to be merged with. For compact(), under its lock.';
+'Folds the small logs: access changes to one row, statistics to one per ACL and analyzer, the list of lexemes to one per lexeme and ACL. Returns false where no two statements had written to the same ACL since the last time, and so no run has another to be merged with. For compact(), under its lock.';

@@ -5,6 +5,9 @@ create or replace function pgrag._merge_runs(
 language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 set enable_mergejoin = off
+set enable_nestloop = off
+set enable_seqscan = off
+set jit = off
 as $$
 declare
     -- A run of fewer postings is merged with others; at least half of 240.
@@ -39,10 +42,16 @@ begin
         inner join due as d on d.collection_id = p.collection_id and d.term = p.term and d.acl_id = p.acl_id
         where p.n < short or p.sign = -1
         union
-        select p.place
-        from part as p
-        inner join gone as g on g.collection_id = p.collection_id and g.term = p.term and g.acl_id = p.acl_id
-        where p.n >= short and p.entries[width_bucket(g.entry, p.entries)] = g.entry
+        select u.place
+        from (
+            select p.place, p.collection_id, p.term, p.acl_id, unnest(p.entries) as entry
+            from part as p
+            inner join (select distinct g.collection_id, g.term, g.acl_id from gone as g) as k
+                on k.collection_id = p.collection_id and k.term = p.term and k.acl_id = p.acl_id
+            where p.n >= short and p.sign = 1
+        ) as u
+        inner join gone as g
+            on g.collection_id = u.collection_id and g.term = u.term and g.acl_id = u.acl_id and g.entry = u.entry
     ),
 
     taken as (

@@ -2,7 +2,13 @@
 create or replace function pgrag._few_acl_ids() returns int[]
 language sql stable parallel safe security invoker
 begin atomic
-with caller as materialized (select pgrag.visible_acl_bits(current_user) as bits)
+with caller as materialized (
+    -- Whoever writes sees more than what their ACLs show.
+    select case
+        when not pg_has_role(current_user, 'pgrag_writer', 'usage') and not pg_has_role(current_user, 'pgrag_owner', 'usage')
+            then pgrag.visible_acl_bits(current_user)
+    end as bits
+)
 
 select case
     -- Each piece between two ones is as long as there are zeros, and the rest after the last one is no ACL.
@@ -19,4 +25,4 @@ from caller as b;
 end;
 
 comment on function pgrag._few_acl_ids() is
-'Lists the ACLs the caller may read through, where they are few enough (256) to be an index condition; else NULL, and the policy filters alone. Ascending; read off the bits that the policies go by. Only for speed: what is visible is the policy''s to say.';
+'Lists the ACLs the caller may read through, where they are few enough (256) to be an index condition; else, and for members of pgrag_writer and pgrag_owner, NULL, and the policy filters alone. Ascending; read off the bits that the policies go by. Only for speed: what is visible is the policy''s to say.';

@@ -5,6 +5,7 @@ create or replace function pgrag._score_every_posting(
 ) returns table (chunk_id bigint, document_id bigint, points float8)
 language plpgsql stable parallel safe security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 as $$
 declare
     -- What a candidate must pass, best first, until k have; without any, the first k are the answer.
@@ -56,6 +57,7 @@ begin
             select h.entry >> 23 as chunk_id, sum(pgrag._posting_points(h.entry, h.most, $4, $5, $6)) as points
             from hit as h
             group by h.entry >> 23
+            having sum(pgrag._posting_points(h.entry, h.most, $4, $5, $6)) >= 1
         ),
 
         candidate as (

@@ -8,6 +8,7 @@ language plpgsql stable parallel safe security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set jit = off
 as $$
 declare
     parsed record;
@@ -58,9 +59,9 @@ begin
         where m.df > 0
     ),
 
-    -- A score is at most 2 ^ 40 points, so that thousands of postings that cancel add up exactly too.
+    -- A score is at most 2 ^ 44 points, so that hundreds of postings that cancel add up exactly too.
     unit as (
-        select power(2::float8, 40 - ceil(log(2, sum(w.most order by w.term)::numeric))::float8) as one from weight as w
+        select power(2::float8, 44 - ceil(log(2, sum(w.most order by w.term)::numeric))::float8) as one from weight as w
     )
 
     select array_agg(w.term order by w.postings, w.term) as terms,
@@ -77,7 +78,14 @@ begin
     end if;
 
     -- Chunks that must pass a check are not known to be among the best before all are scored.
-    if parsed.required is not null or parsed.excluded is not null or filter <> '{}' or weights.negative > 4000 then
+    if parsed.required is not null or parsed.excluded is not null or filter <> '{}' or (
+        weights.negative > 256 and exists (
+            select from pgrag._runs(collection_id, ids, acl_ids) as r
+            where r.sign < 0
+            group by r.term, r.acl_id
+            having count(*) > 256
+        )
+    ) then
         return query
         select s.chunk_id, s.document_id, s.points / weights.one
         from pgrag._score_every_posting(

@@ -1,7 +1,7 @@
 -- Scores the chunks of a collection that can be among the best k, by MaxScore: the rest is not scored.
--- The chunks that are best by the rarest terms are looked up in the others: their k-th score is a threshold. Terms are
--- then summed from the rarest on, as many as are needed so that the rest together stay below it: only a chunk that holds one
--- of these can be among the best, and only what such chunks have in the rest is added. Turtle and Flood 1995.
+-- The chunks that are best by the rarest terms are looked up in the others: their k-th score is a threshold. Then, under
+-- each ACL, terms are summed from the rarest on, as many as are needed so that the rest together stay below it: only a chunk
+-- that holds one of these can be among the best, and only what such chunks have in the rest is added. Turtle and Flood 1995.
 create or replace function pgrag._score_pruned(
     collection_id int, terms bigint[], mosts float8[], bounds float8[], postings bigint[], netted boolean[],
     average float8, k1 float8, b float8, k int, acl_ids int[]
@@ -12,6 +12,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_nestloop = off
 set enable_mergejoin = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -24,12 +25,8 @@ declare
     many constant int := cardinality(terms);
     -- What the terms from each one on can give together, and 0 behind the last.
     ahead constant float8[] := array(
-        select coalesce(sum(o.bound), 0)
-        from generate_series(1, many + 1) as t (place)
-        left join unnest(bounds) with ordinality as o (bound, place) on o.place >= t.place
-        group by t.place
-        order by t.place
-    );
+        select sum(o.bound) over (order by o.place desc) from unnest(bounds) with ordinality as o (bound, place) order by o.place
+    ) || 0::float8;
     last int := 1;
     seen bigint := postings[1];
     threshold float8 := 0;
@@ -45,19 +42,32 @@ begin
     end loop;
 
     if last < many then
-        select array_agg(t.chunk_id), array_agg(t.points), array_agg(t.acl_id) into best, best_points, best_acl_ids
-        from (
-            select h.entry >> 23 as chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points,
-                min(h.acl_id) as acl_id
+        -- A term alone has a chunk once, unless it was taken back.
+        if last = 1 and may_look_up then
+            select array_agg(t.chunk_id), array_agg(t.points), array_agg(t.acl_id) into best, best_points, best_acl_ids
             from (
-                select w.most * r.sign as most, r.acl_id, unnest(r.entries) as entry
-                from pgrag._runs(collection_id, terms[:last], acl_ids) as r
-                inner join unnest(terms[:last], mosts[:last]) as w (term, most) on w.term = r.term
-            ) as h
-            group by h.entry >> 23
-            order by 2 desc, 1
-            limit tried
-        ) as t;
+                select h.entry >> 23 as chunk_id, h.acl_id, pgrag._posting_points(h.entry, mosts[1], average, k1, b) as points
+                from (
+                    select r.acl_id, unnest(r.entries) as entry from pgrag._runs(collection_id, terms[:1], acl_ids) as r
+                ) as h
+                order by 3 desc, 1
+                limit tried
+            ) as t;
+        else
+            select array_agg(t.chunk_id), array_agg(t.points), array_agg(t.acl_id) into best, best_points, best_acl_ids
+            from (
+                select h.entry >> 23 as chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points,
+                    min(h.acl_id) as acl_id
+                from (
+                    select w.most * r.sign as most, r.acl_id, unnest(r.entries) as entry
+                    from pgrag._runs(collection_id, terms[:last], acl_ids) as r
+                    inner join unnest(terms[:last], mosts[:last]) as w (term, most) on w.term = r.term
+                ) as h
+                group by h.entry >> 23
+                order by 2 desc, 1
+                limit tried
+            ) as t;
+        end if;
         threshold := coalesce(best_points[k], 0);
 
         if may_look_up then
@@ -66,18 +76,20 @@ begin
                 from unnest(best, best_points, best_acl_ids) as u (chunk_id, points, acl_id)
             ),
 
-            run as materialized (
-                select r.term, r.acl_id, r.entries, r.entries[1] as lowest, r.entries[r.n] as highest
-                from pgrag._runs(collection_id, terms[last + 1:], acl_ids) as r
+            under_acl as materialized (
+                select s.acl_id, array_agg(s.chunk_id order by s.chunk_id) as chunk_ids from best as s group by s.acl_id
             ),
 
             added as (
                 select h.chunk_id, sum(pgrag._posting_points(h.entry, w.most, average, k1, b)) as points
                 from (
                     select s.chunk_id, r.term, r.entries[width_bucket(s.chunk_id << 23 | 8388607, r.entries)] as entry
-                    from best as s
-                    inner join run as r
-                        on r.acl_id = s.acl_id and r.lowest <= s.chunk_id << 23 | 8388607 and r.highest >= s.chunk_id << 23
+                    from pgrag._runs(collection_id, terms[last + 1:], acl_ids) as r
+                    inner join under_acl as u on u.acl_id = r.acl_id
+                    -- Those between the first and the last chunk of the run.
+                    cross join lateral unnest(u.chunk_ids[
+                        width_bucket((r.entries[1] >> 23) - 1, u.chunk_ids) + 1:width_bucket(r.entries[r.n] >> 23, u.chunk_ids)
+                    ]) as s (chunk_id)
                 ) as h
                 inner join unnest(terms[last + 1:], mosts[last + 1:]) as w (term, most) on w.term = h.term
                 where h.entry >> 23 = h.chunk_id
@@ -107,29 +119,48 @@ begin
             ) as c;
             return;
         end if;
-        while ahead[last + 1] >= threshold and last < many loop
-            last := last + 1;
-        end loop;
     end if;
 
     return query
-    with candidate as materialized (
+    with run as materialized (
+        select r.acl_id, w.place, w.most * r.sign as most, r.entries,
+            w.most * pgrag._bm25_share(1, r.min_ratio, average, k1 / r.max_tf, b) + 2 as bound
+        from pgrag._runs(collection_id, terms, acl_ids) as r
+        inner join unnest(terms, mosts) with ordinality as w (term, most, place) on w.term = r.term
+    ),
+
+    -- What the terms from each one on can give together, under each ACL.
+    reach as (
+        select c.acl_id, c.place, c.bound, sum(c.bound) over (partition by c.acl_id order by c.place desc) as points
+        from (select r.acl_id, r.place, max(r.bound) as bound from run as r where r.most > 0 group by r.acl_id, r.place) as c
+    ),
+
+    cut as materialized (
+        select r.acl_id, max(r.place) filter (where r.points >= threshold) as last,
+            coalesce(sum(r.bound) filter (where r.points < threshold), 0) as rest
+        from reach as r
+        group by r.acl_id
+        having max(r.points) >= threshold
+    ),
+
+    -- A chunk that is there has a point at least.
+    candidate as materialized (
         select h.entry >> 23 as chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points
         from (
-            select w.most * r.sign as most, unnest(r.entries) as entry
-            from pgrag._runs(collection_id, terms[:last], acl_ids) as r
-            inner join unnest(terms[:last], mosts[:last]) as w (term, most) on w.term = r.term
+            select r.most, r.acl_id, c.rest, unnest(r.entries) as entry
+            from run as r
+            inner join cut as c on c.acl_id = r.acl_id and r.place <= c.last
         ) as h
-        group by h.entry >> 23
-        having sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) >= greatest(1, threshold - ahead[last + 1])
+        group by h.entry >> 23, h.acl_id
+        having sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) >= greatest(1, threshold - min(h.rest))
     ),
 
     added as (
         select c.chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points
         from (
-            select w.most * r.sign as most, unnest(r.entries) as entry
-            from pgrag._runs(collection_id, terms[last + 1:], acl_ids) as r
-            inner join unnest(terms[last + 1:], mosts[last + 1:]) as w (term, most) on w.term = r.term
+            select r.most, unnest(r.entries) as entry
+            from run as r
+            inner join cut as c on c.acl_id = r.acl_id and r.place > c.last
         ) as h
         inner join candidate as c on c.chunk_id = h.entry >> 23
         group by c.chunk_id
@@ -156,4 +187,4 @@ $$;
 
 comment on function pgrag._score_pruned(int, bigint[], float8[], float8[], bigint[], boolean[], float8, float8, float8, int, int[]) is
 'Scores the chunks of a collection that can be among the best k, and returns those k, unordered: the same chunks and points that scoring every posting gives.
-terms: from the fewest postings on; mosts, bounds: what each can give at most, in points, and what its runs can give; postings: how many it has, negative ones too; netted: whether it has negative ones, in at most 4,000 runs, so that sums stay exact.';
+terms: from the fewest postings on; mosts, bounds: what each can give at most, in points, and what its runs can give; postings: how many it has, negative ones too; netted: whether it has negative ones, of a chunk at most 256, so that sums stay exact.';

@@ -6,11 +6,7 @@ returns table (
 language sql stable parallel safe security invoker
 begin atomic
 with own as materialized (
-    -- Whoever writes sees more than what their ACLs show.
-    select case
-        when not pg_has_role(current_user, 'pgrag_writer', 'usage') and not pg_has_role(current_user, 'pgrag_owner', 'usage')
-            then pgrag._few_acl_ids()
-    end as acl_ids
+    select pgrag._few_acl_ids() as acl_ids
 )
 
 select c.collection_id, c.name, s.analyzers, c.k1, c.b, c.active_space_id, s.chunks, s.lexemes

@@ -12,7 +12,7 @@ language plpgsql stable parallel safe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgrag._check_range('max_characters', max_characters, 1, 1000000);
+    perform pgrag._check_range('max_characters', max_characters, 1, 10000);
     perform pgrag._check_range('max_fragments', max_fragments, 1, 20);
     perform pgrag._check_range('number of chunk_ids', coalesce(cardinality(chunk_ids), 0), 0, 1000);
     return query

@@ -154,3 +154,22 @@ def test_a_log_of_many_chunks_stays_right_when_some_go_and_some_come(db: Databas
     db.execute("select pgrag.compact()")
     assert_index_is_right(db.admin, whole=False)
     assert db.execute(SIGNS) == [(1, 9000 + 2 - 4)]
+
+
+def test_a_merge_in_parts_reads_no_more_of_the_log_than_its_part(db: Database) -> None:
+    # 9,000 terms with three runs each, of one collection: what comes after a key must not be taken for the whole log.
+    db.execute(
+        "insert into pgrag.posting (term, collection_id, acl_id, n, sign, max_tf, min_ratio, entries)"
+        " select t, 1, 1, 1, 1, 1, 5, array[pgrag._pack_posting(3 * t + r, 1, 5)]"
+        " from generate_series(1, 9000) as t cross join generate_series(0, 2) as r"
+    )
+    db.execute("insert into pgrag.corpus_stat select 1, 1, 1, 5, 'english' from generate_series(1, 2)")
+    db.execute("analyze pgrag.posting")
+    with db.admin.transaction():
+        db.execute("set local statement_timeout = '60s'")
+        calls = 0
+        while db.value("select pgrag.compact(3000)"):
+            calls += 1
+        assert calls == 9000 * 3 // 3000
+        assert db.value("select pg_stat_get_xact_numscans('pgrag.posting'::regclass)") == 0
+    assert db.value("select count(*) from pgrag.posting") == 9000

@@ -221,8 +221,8 @@ def test_an_empty_text_gives_an_empty_snippet(database: Connection) -> None:
 @pytest.mark.parametrize(
     ("more", "error", "code"),
     [
-        ({"max_characters": 0}, "max_characters must be between 1 and 1000000, got 0", "RG001"),
-        ({"max_characters": None}, "max_characters must be between 1 and 1000000, got NULL", "RG001"),
+        ({"max_characters": 0}, "max_characters must be between 1 and 10000, got 0", "RG001"),
+        ({"max_characters": None}, "max_characters must be between 1 and 10000, got NULL", "RG001"),
         ({"max_fragments": 21}, "max_fragments must be between 1 and 20, got 21", "RG001"),
         ({"analyzer": "klingon"}, 'there is no analyzer "klingon"', "RG010"),
     ],
