@@ -211,7 +211,7 @@ class Caller:
 
         Args:
             query: As in :meth:`search`, like the rest.
-            chunk_ids: The chunks asked about; one that the caller may not see is as if it weren't there.
+            chunk_ids: Those asked about, at most 1,000; one that the caller may not see is as if it weren't there.
             k: Most hits of the search.
             collections: Names; None is all that the caller may see.
             embedding: The query's vector.

@@ -186,7 +186,7 @@ class _Run:
         return bool(chunks)
 
     def compact(self) -> int:
-        """Merge a part of the posting log; returns how many terms are left, 0 too where another is at it."""
+        """Merge a part of the posting log; returns the runs looked at: 0 at its end, and where another is at it."""
         return int(self._call(_COMPACT, _COMPACT_RUNS)[0][0])
 
     def _embed(self, chunks: Sequence[_Chunk]) -> None:

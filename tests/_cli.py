@@ -14,13 +14,13 @@ from pgrag_cli import main
 __all__ = ["pgrag"]
 
 
-def pgrag(dsn: str, *arguments: str | bytes) -> subprocess.CompletedProcess[str]:
+def pgrag(dsn: str, *arguments: str | bytes, columns: int = 100) -> subprocess.CompletedProcess[str]:
     """Return the exit code and what was printed; what isn't a known error is raised."""
     words = ["pgrag", *map(os.fsdecode, arguments)]
     out, err = io.StringIO(), io.StringIO()
     code: str | int | None = 0
     with (
-        mock.patch.dict(os.environ, {"PGRAG_DATABASE_URL": dsn, "COLUMNS": "100"}),
+        mock.patch.dict(os.environ, {"PGRAG_DATABASE_URL": dsn, "COLUMNS": str(columns)}),
         mock.patch.object(sys, "argv", words),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),

@@ -19,6 +19,11 @@ def compact(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Merge the runs of the lexical index, in small transactions; searches and writes go on."""
+    looked_at: list[int] = []
     with translated(), psycopg.connect(resolve_dsn(database_url), autocommit=True) as connection:
-        merge(connection, max_runs=max_runs)
-    typer.echo("The lexical index is compact.", err=True)
+        transactions = merge(connection, max_runs=max_runs, on_part=looked_at.append)
+    did = f"{transactions:,} {'transaction' if transactions == 1 else 'transactions'}"
+    if looked_at:
+        # "Or more", since the transaction that comes to the end of the log doesn't say how many it looked at.
+        did += f" that looked at {sum(looked_at):,} runs or more"
+    typer.echo(f"The lexical index is compact, after {did}.", err=True)

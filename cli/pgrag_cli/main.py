@@ -14,6 +14,7 @@ import typer
 from pgrag._version import __version__
 from pgrag.errors import PgragError
 from pgrag_cli._database import redact
+from pgrag_cli._query import QueryCommand
 from pgrag_cli.analyze import analyze
 from pgrag_cli.check import check
 from pgrag_cli.compact import compact
@@ -64,7 +65,9 @@ app = typer.Typer(
 )
 
 for command in COMMANDS:
-    app.command(command.__name__.replace("_", "-"))(command)
+    app.command(command.__name__.replace("_", "-"), cls=QueryCommand if command in (search, pack) else None)(
+        command
+    )
 
 
 def _print_version(wanted: bool) -> None:

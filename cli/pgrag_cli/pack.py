@@ -13,6 +13,7 @@ from pgrag.pack import Context, LeftOut, Passage
 from pgrag_cli._caller import As, Collections, check_collections, principals
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
 from pgrag_cli._encoder import QueryModel, load_encoder
+from pgrag_cli._query import say_nothing_found
 
 __all__ = ["pack"]
 
@@ -46,7 +47,7 @@ def pack(
         typer.echo(json.dumps(asdict(context), ensure_ascii=False))
         return
     if not context.passages and not context.left_out:
-        typer.echo(f"Nothing that {', '.join(who)} may read matches.", err=True)
+        say_nothing_found(query, who)
         return
     if context.text:
         typer.echo(context.text)

@@ -17,6 +17,7 @@ from pgrag.types import Explanation, Hit
 from pgrag_cli._caller import As, Collections, check_collections, principals
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
 from pgrag_cli._encoder import QueryModel, load_encoder
+from pgrag_cli._query import say_nothing_found
 
 __all__ = ["search"]
 
@@ -42,6 +43,13 @@ def search(
             "--space", metavar="NAME", show_default=False, help="Name of the model's space; else its own."
         ),
     ] = None,
+    words_only: Annotated[
+        bool,
+        typer.Option(
+            "--words-only",
+            help="Rank by words alone, not by meaning: for codes, names and whatever has to be in the text.",
+        ),
+    ] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Forbid the approximate index.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what each word and each arm gave each passage.")
@@ -54,11 +62,16 @@ def search(
     """Find the passages that answer a query best, among what somebody may read."""
     who = principals(as_)
     condition = _object(filter_)
+    if words_only and model is not None:
+        raise typer.BadParameter("asks for no meaning, so no model is of use", param_hint="--words-only")
     encoder = load_encoder(model, space) if model is not None else None
+    weights = {"lexical": 1.0, "dense": 0.0} if words_only else None
     with connect(resolve_dsn(database_url), encoder=encoder) as store:
         caller = store.as_principals(*who)
         check_collections(caller, collection)
-        hits = caller.search(query, k=k, collections=collection, filter=condition, exact=exact)
+        hits = caller.search(
+            query, k=k, collections=collection, filter=condition, weights=weights, exact=exact
+        )
         asked = [hit.chunk_id for hit in hits]
         if as_json:
             snippets = caller.snippets(query, asked)
@@ -74,7 +87,7 @@ def search(
         reasons: dict[int, list[Explanation]] = {}
         if explain:
             for reason in caller.explain(
-                query, asked, k=k, collections=collection, filter=condition, exact=exact
+                query, asked, k=k, collections=collection, filter=condition, weights=weights, exact=exact
             ):
                 reasons.setdefault(reason.chunk_id, []).append(reason)
     if as_json:
@@ -85,7 +98,7 @@ def search(
             typer.echo(json.dumps(row, ensure_ascii=False))
         return
     if not hits:
-        typer.echo(f"Nothing that {', '.join(who)} may read matches.", err=True)
+        say_nothing_found(query, who)
         return
     _show(hits, snippets, reasons)
 
@@ -109,7 +122,8 @@ def _show(hits: list[Hit], snippets: dict[int, str], reasons: dict[int, list[Exp
         ("words", None),
         ("meaning", None),
     ):
-        table.add_column(name, style=style, justify="left" if name == "passage" else "right")
+        # Folded: text without spaces, such as Chinese or a long address, would be cut at the column's end.
+        table.add_column(name, style=style, justify="left" if name == "passage" else "right", overflow="fold")
     for place, hit in enumerate(hits, 1):
         preview = _preview(hit, snippets.get(hit.chunk_id, ""))
         source, uri = _CONTROL.sub("", _source(hit)), _CONTROL.sub("", hit.uri)

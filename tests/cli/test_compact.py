@@ -14,10 +14,22 @@ def test_runs_are_merged_and_searches_give_the_same(db: Any) -> None:
     search = "select uri, score from pgrag.search('pump')"
     before = db.rows_as("user:ana", search), db.value("select count(*) from pgrag.posting")
     done = pgrag(db.dsn, "compact")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "The lexical index is compact.\n")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
     after = db.rows_as("user:ana", search), db.value("select count(*) from pgrag.posting")
     assert after[0] == before[0]
     assert after[1] < before[1]
+
+
+def test_it_says_how_many_transactions_and_runs_it_took(db: Any) -> None:
+    for uri in ("a.md", "b.md"):
+        db.put(uri, "pump valve")
+    # Two runs of each of two words, a word in each transaction; the last one finds the end of the log.
+    said = f"The lexical index is compact, after {2 + 1} transactions that looked at {2 * 2} runs or more.\n"
+    assert pgrag(db.dsn, "compact", "--max-runs", "2").stderr == said
+
+
+def test_where_one_transaction_is_enough_it_says_so(db: Any) -> None:
+    assert pgrag(db.dsn, "compact").stderr == "The lexical index is compact, after 1 transaction.\n"
 
 
 def test_one_run_at_a_time_is_wrong_usage(db: Any) -> None:

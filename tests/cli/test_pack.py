@@ -67,3 +67,8 @@ def test_nothing_found_is_said_on_stderr(pumps: Any) -> None:
 
 def test_somebody_must_ask(pumps: Any) -> None:
     assert pgrag(pumps.dsn, "pack", "pump").returncode == 1
+
+
+def test_a_query_without_a_word_is_told_so(pumps: Any) -> None:
+    done = pgrag(pumps.dsn, "pack", "?", "--as", "user:ana")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "The query has no word to look for.\n")

@@ -55,6 +55,41 @@ def test_words_are_shown_in_every_form_that_the_index_counts(parts: Any) -> None
     assert "They were rotating TS 999." in " ".join(printed.replace("│", " ").split())
 
 
+def test_text_without_spaces_is_folded_and_not_cut(parts: Any) -> None:
+    filler = "学校每年为成绩优秀的学生提供" * 4
+    uri = f"{'scholarships-of-the-university-' * 4}2026.md"
+    parts.put(uri, f"{filler}奖学金。")
+    printed = pgrag(parts.dsn, "search", "奖学金", "--as", "user:ana", columns=80).stdout
+    whole = re.sub(r"[\s│]", "", printed)
+    assert f"{filler}奖学金。" in whole
+    assert uri in whole
+
+
+def test_words_only_leaves_meaning_out(hybrid: Any) -> None:
+    hybrid.put("a.md", "The physician examines a patient.")
+    hybrid.put("b.md", "The doctor is ill.")
+
+    def found(*options: str) -> dict[str, Any]:
+        done = pgrag(hybrid.dsn, "search", "doctor", "--as", "user:ana", "--json", *options)
+        return {hit["uri"]: hit["dense_rank"] for hit in map(json.loads, done.stdout.splitlines())}
+
+    assert found().keys() == {"a.md", "b.md"}
+    assert found("--words-only") == {"b.md": None}
+
+
+def test_words_only_is_explained_as_it_was_searched(hybrid: Any) -> None:
+    hybrid.put("b.md", "The doctor is ill.")
+    arguments = ("search", "doctor", "--as", "user:ana", "--words-only", "--explain", "--json")
+    (hit,) = map(json.loads, pgrag(hybrid.dsn, *arguments).stdout.splitlines())
+    (fusion,) = [reason["value"] for reason in hit["explanation"] if reason["stage"] == "fusion"]
+    assert fusion == pytest.approx(1 / (60 + 1))
+
+
+def test_words_only_with_a_model_is_wrong_usage(parts: Any) -> None:
+    done = pgrag(parts.dsn, "search", "cells", "--as", "user:ana", "--words-only", "--model", "x")
+    assert done.returncode == 2
+
+
 def test_what_is_not_a_terminal_gets_no_signs_for_one(parts: Any) -> None:
     done = pgrag(parts.dsn, "search", "40-900-A", "--as", "user:ana")
     assert [sign for sign in ("\x1b", "\x02", "\x03", "<mark>") if sign in done.stdout] == []
@@ -123,11 +158,39 @@ def test_one_collection_can_be_searched(parts: Any) -> None:
     assert [json.loads(line)["uri"] for line in done.stdout.splitlines()] == ["plan.md"]
 
 
-@pytest.mark.parametrize("query", ["", "zeppelin", "-cells"])
+@pytest.mark.parametrize("query", ["zeppelin", "-cells"])
 def test_nothing_found_is_no_failure(parts: Any, query: str) -> None:
     done = pgrag(parts.dsn, "search", "--as", "user:ana", "--", query)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "Nothing that user:ana may read matches.\n"
+
+
+@pytest.mark.parametrize("query", ["", " ", '"?!"'])
+def test_a_query_without_a_word_is_told_so(parts: Any, query: str) -> None:
+    done = pgrag(parts.dsn, "search", query, "--as", "user:ana")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "The query has no word to look for.\n"
+
+
+@pytest.mark.parametrize("command", ["search", "pack"])
+def test_a_query_that_looks_like_an_option_is_told_where_it_goes(command: str) -> None:
+    done = pgrag("", command, "-pump", "--as", "user:ana")
+    assert done.returncode == 2
+    assert f"pgrag {command} --as WHO -- '-old pump'" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["pump", "station"], ["pump", "-station"]])
+def test_a_query_without_quotes_is_told_to_have_them(words: list[str]) -> None:
+    done = pgrag("", "search", *words, "--as", "user:ana")
+    assert done.returncode == 2
+    assert "Put the query in quotes" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--jsno"], ["-k"], ["-k", "many"]])
+def test_other_wrong_usage_gets_no_hint_about_queries(words: list[str]) -> None:
+    done = pgrag("", "search", "pump", *words)
+    assert done.returncode == 2
+    assert "Put the query" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -99,12 +99,12 @@ def test_the_true_answer_is_supported_and_the_forged_one_is_not(output: str) -> 
 
 
 def test_orders_in_a_document_are_flagged_and_stay_inside_their_fence(output: str) -> None:
-    shown = output.split("--budget 800 --json\n", 1)[1].split("\n\n", 1)[0]
+    shown = output.split("--as user:emre --budget 400 --json\n", 1)[1].split("\n\n", 1)[0]
+    assert "flagged: true, removed_characters: " in shown, "nothing was flagged and shown"
     match = re.match(r"<passage-([0-9a-f]{8}) ", shown)
     assert match is not None
     assert "Reveal the contents" in shown
     assert re.findall(r"</?passage[^ >]*>", shown) == [f"</passage-{match[1]}>"]
-    assert "flagged: true" in shown
 
 
 def test_sql_alone_gives_the_same_as_the_command(output: str) -> None:

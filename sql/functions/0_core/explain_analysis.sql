@@ -70,8 +70,8 @@ begin
                 when p.place > last_word then 'joined name as one word'
                 when w.lexeme ~ (cjk || '.$') then 'bigram'
                 when w.lexeme ~ (cjk || '$') then 'single character'
-                when w.lexeme <> all(as_written) then 'word without its accents'
-                when exists (select from joined as j where j.place = p.place) then 'part of a joined name'
+                when w.lexeme not in (select unnest(as_written)) then 'word without its accents'
+                when p.place in (select j.place from joined as j) then 'part of a joined name'
                 else 'word'
             end as why
         from unnest(pgrag.analyze(analyzer, content)) as w

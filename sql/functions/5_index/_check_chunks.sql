@@ -6,7 +6,7 @@ begin atomic
 with derived as materialized (
     select c.chunk_id, c.document_id, c.ordinal, c.acl_id, c.char_start, c.char_end,
         c.hash <> pgrag._chunk_hash(c.context, c.content) as hash_differs,
-        c.tsv <> pgrag.analyze(c.analyzer, c.context || E'\n' || c.content) as tsv_differs,
+        coalesce(c.tsv <> pgrag._try_analyze(c.analyzer, c.context || E'\n' || c.content), true) as tsv_differs,
         c.analyzer, coalesce(pgrag._language_analyzer(t.language), o.analyzer) as due_analyzer,
         c.lexeme_count,
         (
@@ -24,7 +24,7 @@ size as (
     select d.document_id, greatest(65536, max(d.char_end - d.char_start)) as characters from derived as d group by d.document_id
 ),
 
-segment as (
+segment as materialized (
     select t.document_id, z.characters, n.n, substr(t.content, n.n * z.characters + 1, 2 * z.characters) as content
     from pgrag.document_text as t
     inner join size as z on z.document_id = t.document_id
@@ -32,7 +32,7 @@ segment as (
     where t.collection_id = _check_chunks.collection_id
 ),
 
-span as (
+span as materialized (
     select c.chunk_id
     from pgrag.chunk as c
     inner join size as z on z.document_id = c.document_id

@@ -8,6 +8,7 @@ declare
     in_id int := pgrag._collection_id(collection);
     last_id bigint;
     changed bigint[];
+    one bigint;
 begin
     perform pgrag._check_range('batch', batch, 1, 100000);
     with due as materialized (
@@ -24,7 +25,7 @@ begin
     select max(d.chunk_id), array_agg(d.chunk_id order by d.chunk_id) filter (
         where d.hash <> pgrag._chunk_hash(d.context, d.content)
             or d.analyzer <> d.due_analyzer
-            or d.tsv <> pgrag.analyze(d.due_analyzer, d.context || E'\n' || d.content)
+            or d.tsv is distinct from pgrag._try_analyze(d.due_analyzer, d.context || E'\n' || d.content)
             or d.lexeme_count <> (
                 select least(coalesce(sum(least(cardinality(l.positions), 255)), 0), 32767) from unnest(d.tsv) as l
             )
@@ -39,7 +40,24 @@ begin
         order by d.uri
         for no key update of d;
         -- The trigger analyses whatever was written here; lexeme_count -1 is never right, so that it does.
-        update pgrag.chunk as c set lexeme_count = -1 where c.collection_id = in_id and c.chunk_id = any(changed);
+        begin
+            update pgrag.chunk as c set lexeme_count = -1 where c.collection_id = in_id and c.chunk_id = any(changed);
+        exception when sqlstate 'RG013' then
+            -- One that its analyzer makes too much of must not stop the others.
+            foreach one in array changed loop
+                begin
+                    update pgrag.chunk as c set lexeme_count = -1 where c.collection_id = in_id and c.chunk_id = one;
+                exception when sqlstate 'RG013' then
+                    raise warning 'chunk % of % stays analysed as it was: %', one, (
+                        select d.uri
+                        from pgrag.chunk as c
+                        inner join pgrag.document as d on d.collection_id = c.collection_id and d.document_id = c.document_id
+                        where c.collection_id = in_id and c.chunk_id = one
+                    ), sqlerrm
+                        using hint = 'Put the document again in smaller chunks.';
+                end;
+            end loop;
+        end;
     end if;
     return last_id;
 end
@@ -48,4 +66,4 @@ $$;
 comment on function pgrag.reindex_chunks(text, bigint, int) is
 'Analyses chunks of a collection again, in the order of their ids, where their analyzer (that of the document''s language, else the collection''s) is another or gives something else now; returns the last chunk_id of the batch, NULL where none was left.
 after: the chunk_id that the call before returned; 0: from the beginning. batch: chunks looked at, 1 to 100,000. Chunks that are right are read and not written, so beginning again costs little. Commit after each call: until the last, old and new analysis stand side by side.
-Readers don''t wait; writers wait for the documents of one batch. For members of pgrag_writer and pgrag_owner. Errors: RG001, RG002, RG013.';
+A chunk of which its analyzer makes more than one chunk can hold stays as it was, with a warning, and pgrag.check goes on reporting it. Readers don''t wait; writers wait for the documents of one batch. For members of pgrag_writer and pgrag_owner. Errors: RG001, RG002.';

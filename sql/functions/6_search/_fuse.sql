@@ -26,6 +26,7 @@ as $$
 declare
     lexical_weight float8 := pgrag._weight(weights, 'lexical');
     dense_weight float8 := pgrag._weight(weights, 'dense');
+    may_check boolean := query ~ '["“”„«»]|(?:^|[[:space:]])-';
 begin
     perform pgrag._check_range('depth', depth, 1, 10000);
     perform pgrag._check_range('rrf_k', rrf_k, 1, 1000000);
@@ -38,18 +39,30 @@ begin
         where lexical_weight > 0
     ),
 
+    -- Phrases and exclusions bind every arm.
+    checked as materialized (
+        select c.collection_id, p.required, p.excluded
+        from pgrag._visible_collections(collections) as c
+        cross join lateral pgrag._parse_query_by(c.analyzers, query) as p
+        where may_check and (p.required is not null or p.excluded is not null)
+    ),
+
     dense as materialized (
-        select d.chunk_id, d.rank, d.distance, d.plan
+        select d.chunk_id, row_number() over (partition by v.space order by d.rank) as rank, d.distance, d.plan
         from pgrag._query_vectors(query, embedding, collections, space) as v
         cross join lateral pgrag.search_dense(v.embedding, depth, v.collections, filter, v.space, exact) as d
-        where dense_weight > 0
+        where dense_weight > 0 and not exists (
+            select from checked as k
+            inner join pgrag.chunk as c on c.collection_id = k.collection_id and c.chunk_id = d.chunk_id
+            where not (coalesce(c.tsv @@ k.required, true) and coalesce(not c.tsv @@ k.excluded, true))
+        )
     ),
 
     fused as (
         select coalesce(l.chunk_id, d.chunk_id) as chunk_id,
             coalesce(lexical_weight / (rrf_k + l.rank), 0) + coalesce(dense_weight / (rrf_k + d.rank), 0) as score,
             l.rank as lexical_rank, l.score as lexical_score,
-            d.rank as dense_rank, d.distance as dense_distance, d.plan as dense_plan
+            d.rank::int as dense_rank, d.distance as dense_distance, d.plan as dense_plan
         from lexical as l
         full join dense as d on d.chunk_id = l.chunk_id
     )

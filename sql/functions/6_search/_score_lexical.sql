@@ -46,7 +46,7 @@ begin
     -- Static, so that it is planned once a session; every statement in here sees the same snapshot.
     with met as (
         select r.term, sum(r.sign * r.n) as df, sum(r.n) as postings, count(*) filter (where r.sign < 0) as negative,
-            max(pgrag._bm25_share(1, r.min_ratio, lexemes::float8 / chunks, k1 / r.max_tf, b))
+            max(pgrag._bm25_bound(r.max_tf, r.min_ratio, lexemes::float8 / chunks, k1, b))
                 filter (where r.sign > 0) as highest
         from pgrag._runs(collection_id, ids, acl_ids) as r
         group by r.term
@@ -60,7 +60,7 @@ begin
     ),
 
     -- A score is at most 2 ^ 44 points, so that hundreds of postings that cancel add up exactly too.
-    unit as (
+    unit as materialized (
         select power(2::float8, 44 - ceil(log(2, sum(w.most order by w.term)::numeric))::float8) as one from weight as w
     )
 

@@ -17,7 +17,7 @@ as $$
 #variable_conflict use_column
 declare
     -- Postings of the rarest terms that are read for the threshold, at most.
-    sampled constant bigint := 2000;
+    sampled constant bigint := 4000;
     -- Chunks that are looked up for it.
     tried constant int := greatest(200, k);
     -- A chunk has one place in the log only where nothing was taken back.
@@ -57,13 +57,13 @@ begin
             select array_agg(t.chunk_id), array_agg(t.points), array_agg(t.acl_id) into best, best_points, best_acl_ids
             from (
                 select h.entry >> 23 as chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points,
-                    min(h.acl_id) as acl_id
+                    h.acl_id
                 from (
                     select w.most * r.sign as most, r.acl_id, unnest(r.entries) as entry
                     from pgrag._runs(collection_id, terms[:last], acl_ids) as r
                     inner join unnest(terms[:last], mosts[:last]) as w (term, most) on w.term = r.term
                 ) as h
-                group by h.entry >> 23
+                group by h.entry >> 23, h.acl_id
                 order by 2 desc, 1
                 limit tried
             ) as t;
@@ -124,7 +124,7 @@ begin
     return query
     with run as materialized (
         select r.acl_id, w.place, w.most * r.sign as most, r.entries,
-            w.most * pgrag._bm25_share(1, r.min_ratio, average, k1 / r.max_tf, b) + 2 as bound
+            w.most * pgrag._bm25_bound(r.max_tf, r.min_ratio, average, k1, b) + 2 as bound
         from pgrag._runs(collection_id, terms, acl_ids) as r
         inner join unnest(terms, mosts) with ordinality as w (term, most, place) on w.term = r.term
     ),
@@ -156,14 +156,18 @@ begin
     ),
 
     added as (
-        select c.chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points
+        select a.chunk_id, sum(a.points) as points
         from (
-            select r.most, unnest(r.entries) as entry
-            from run as r
-            inner join cut as c on c.acl_id = r.acl_id and r.place > c.last
-        ) as h
-        inner join candidate as c on c.chunk_id = h.entry >> 23
-        group by c.chunk_id
+            select c.chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points
+            from (
+                select r.most, r.acl_id, unnest(r.entries) as entry
+                from run as r
+                inner join cut as c on c.acl_id = r.acl_id and r.place > c.last
+            ) as h
+            inner join candidate as c on c.chunk_id = h.entry >> 23
+            group by c.chunk_id, h.acl_id
+        ) as a
+        group by a.chunk_id
     ),
 
     best as (
@@ -187,4 +191,4 @@ $$;
 
 comment on function pgrag._score_pruned(int, bigint[], float8[], float8[], bigint[], boolean[], float8, float8, float8, int, int[]) is
 'Scores the chunks of a collection that can be among the best k, and returns those k, unordered: the same chunks and points that scoring every posting gives.
-terms: from the fewest postings on; mosts, bounds: what each can give at most, in points, and what its runs can give; postings: how many it has, negative ones too; netted: whether it has negative ones, of a chunk at most 256, so that sums stay exact.';
+terms: from the fewest postings on; mosts, bounds: what each can give at most, in points, and what its runs can give; postings: how many it has, negative ones too; netted: whether it has negative ones, of a chunk at most 256 under an ACL, so that sums stay exact.';

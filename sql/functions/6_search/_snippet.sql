@@ -21,6 +21,8 @@ declare
     slack constant int := 25;
     -- A fragment of fewer characters shows nothing around its match.
     shortest constant int := 20;
+    -- Matches with nothing but these between, at most three, are marked as one.
+    joiners constant text := E'-_./:@&+#\\‐‑‒−–⁄－＿．：＠＆＋＃／';
     total constant int := length(content);
     words text[] := terms;
     firsts int[];
@@ -31,6 +33,9 @@ declare
     closed int[] := '{}';
     budget int;
     part text;
+    letters text[];
+    shown text[];
+    nearest int := 1;
     mark_first int;
     mark_last int;
     written text := '';
@@ -129,34 +134,51 @@ begin
             when frame.first > 1 and left(content, frame.first - 1) ~ '[^[:space:]]' then '…'
             else ''
         end;
-        at := 1; -- what is written up to here, in characters of the part
-        mark_first := null;
-        for n in 1..coalesce(cardinality(firsts), 0) loop
-            continue when lasts[n] < frame.first;
-            exit when firsts[n] >= frame.first + length(part);
-            if mark_first is not null and firsts[n] - frame.first + 1 <= mark_last + 4 and (
-                firsts[n] - frame.first <= mark_last
-                or substr(part, mark_last + 1, firsts[n] - frame.first - mark_last) ~ '^[-_./:@#+\\&‐‑‒−–⁄－＿．：＠＆＋＃／]+$'
-            ) then
-                mark_last := greatest(mark_last, lasts[n] - frame.first + 1);
+        -- Cut once into characters, so that each match costs the same, wherever it stands.
+        letters := string_to_array(part, null);
+        if escape_html and part ~ '[&<>"'']' then
+            shown := array(
+                select case when l.letter in ('&', '<', '>', '"', '''') then pgrag._escape_html(l.letter) else l.letter end
+                from unnest(letters) with ordinality as l (letter, place)
+                order by l.place
+            );
+        else
+            shown := letters;
+        end if;
+        mark_last := null;
+        for n in nearest..coalesce(cardinality(firsts), 0) loop
+            if lasts[n] < frame.first then
+                -- What ends before this fragment ends before those behind it.
+                if mark_last is null then
+                    nearest := n + 1;
+                end if;
                 continue;
             end if;
-            if mark_first is not null then
-                written := written || pgrag._snippet_mark(
-                    substr(part, at, mark_first - at), substr(part, mark_first, mark_last - mark_first + 1), start_mark, stop_mark, escape_html
-                );
-                at := mark_last + 1;
-            end if;
             mark_first := greatest(firsts[n] - frame.first + 1, 1);
-            mark_last := lasts[n] - frame.first + 1;
+            exit when mark_first > cardinality(letters);
+            if mark_last is not null and mark_first <= mark_last + 4 then
+                at := mark_last + 1;
+                while at < mark_first and strpos(joiners, letters[at]) > 0 loop
+                    at := at + 1;
+                end loop;
+            else
+                at := 0;
+            end if;
+            if at >= mark_first then
+                mark_last := greatest(mark_last, lasts[n] - frame.first + 1);
+            else
+                if mark_last is not null then
+                    shown[mark_last] := shown[mark_last] || stop_mark;
+                end if;
+                shown[mark_first] := start_mark || shown[mark_first];
+                mark_last := lasts[n] - frame.first + 1;
+            end if;
         end loop;
-        if mark_first is not null then
-            written := written || pgrag._snippet_mark(
-                substr(part, at, mark_first - at), substr(part, mark_first, mark_last - mark_first + 1), start_mark, stop_mark, escape_html
-            );
-            at := mark_last + 1;
+        if mark_last is not null then
+            mark_last := least(mark_last, cardinality(letters));
+            shown[mark_last] := shown[mark_last] || stop_mark;
         end if;
-        written := written || pgrag._snippet_mark(substr(part, at), '', start_mark, stop_mark, escape_html);
+        written := written || array_to_string(shown, '');
         place := frame.first + length(part) - 1;
     end loop;
     return written || case when place < total and total > max_characters and substr(content, place + 1) ~ '[^[:space:]]' then '…' else '' end;

@@ -15,17 +15,22 @@ create or replace function pgrag.explain_search(
 language plpgsql stable parallel unsafe security invoker
 set search_path from current
 as $$
+declare
+    acl_ids int[] := pgrag._few_acl_ids();
 begin
     perform pgrag._check_range('k', k, 1, 1000);
+    perform pgrag._check_range('number of chunk_ids', coalesce(cardinality(chunk_ids), 0), 0, 1000);
     return query
-    with asked as materialized (
-        select c.collection_id, c.chunk_id, c.tsv, c.lexeme_count, v.name, v.analyzers, v.k1, v.b, v.chunks, v.lexemes, a.place,
+    with visible as materialized (
+        select v.collection_id, v.analyzers, v.k1, v.b, v.chunks, v.lexemes from pgrag._visible_collections(collections) as v
+    ),
+
+    -- The `limit` keeps the planner from reading every chunk and joining the few that are asked about to them.
+    asked as materialized (
+        select c.collection_id, c.chunk_id, c.tsv, c.lexeme_count, v.analyzers, v.k1, v.b, v.chunks, v.lexemes, a.place,
             c.metadata @> filter as passes
         from unnest(chunk_ids) with ordinality as a (chunk_id, place)
-        cross join (
-            select array_agg(v.collection_id) as ids from pgrag._visible_collections(collections) as v
-        ) as s
-        -- The `limit` keeps the planner from reading every chunk and joining the few that are asked about to them.
+        cross join (select array_agg(v.collection_id) as ids from visible as v) as s
         cross join lateral (
             select h.collection_id, h.chunk_id, h.tsv, h.lexeme_count, d.metadata
             from pgrag.chunk as h
@@ -33,7 +38,28 @@ begin
             where h.collection_id = any(s.ids) and h.chunk_id = a.chunk_id
             limit 1
         ) as c
-        inner join pgrag._visible_collections(collections) as v on v.collection_id = c.collection_id
+        inner join visible as v on v.collection_id = c.collection_id
+    ),
+
+    parsed as materialized (
+        select d.analyzers, p.terms, p.counts
+        from (select distinct a.analyzers from asked as a) as d
+        cross join lateral pgrag._parse_query_by(d.analyzers, query) as p
+    ),
+
+    term as materialized (
+        select a.collection_id, w.lexeme, w.n, hashtextextended(w.lexeme collate "C", 0) as term
+        from (select distinct a.collection_id, a.analyzers from asked as a) as a
+        inner join parsed as p on p.analyzers = a.analyzers
+        cross join lateral unnest(p.terms, p.counts) as w (lexeme, n)
+    ),
+
+    frequency as materialized (
+        select c.collection_id, f.term, f.df
+        from (select t.collection_id, array_agg(t.term) as terms from term as t group by t.collection_id) as c
+        cross join lateral (
+            select r.term, sum(r.sign * r.n) as df from pgrag._runs(c.collection_id, c.terms, acl_ids) as r group by r.term
+        ) as f
     ),
 
     -- Every candidate of both arms, in the order of fusion.
@@ -42,18 +68,25 @@ begin
         from pgrag._fuse(query, collections, embedding, filter, greatest(depth, k), rrf_k, weights, space, exact) as f
     ),
 
-    word as (
-        select a.chunk_id, a.place, l.lexeme, least(cardinality(l.positions), 255) as tf, a.lexeme_count,
-            f.df, a.chunks, w.n, a.lexemes::float8 / a.chunks as average, a.k1, a.b
+    -- A full join, which is never a nested loop: nobody knows before how many words a query has.
+    weighed as materialized (
+        select t.collection_id, t.lexeme, t.n, f.df
+        from term as t
+        full join frequency as f on f.collection_id = t.collection_id and f.term = t.term
+    ),
+
+    -- Read once a chunk, not once a word of the query.
+    held as materialized (
+        select a.collection_id, a.chunk_id, a.place, l.lexeme, least(cardinality(l.positions), 255) as tf, a.lexeme_count,
+            a.chunks, a.lexemes::float8 / a.chunks as average, a.k1, a.b
         from asked as a
-        cross join lateral pgrag._parse_query_by(a.analyzers, query) as p
-        cross join lateral unnest(p.terms, p.counts) as w (lexeme, n)
         cross join lateral unnest(a.tsv) as l
-        cross join lateral (
-            select sum(t.sign * t.n) as df from pgrag.posting as t
-            where t.collection_id = a.collection_id and t.term = hashtextextended(w.lexeme collate "C", 0)
-        ) as f
-        where l.lexeme = w.lexeme
+    ),
+
+    word as materialized (
+        select h.chunk_id, h.place, h.lexeme, h.tf, h.lexeme_count, t.df, h.chunks, t.n, h.average, h.k1, h.b
+        from held as h
+        inner join weighed as t on t.collection_id = h.collection_id and t.lexeme = h.lexeme
     ),
 
     reason as (
@@ -66,7 +99,7 @@ begin
             case
                 when not a.passes then 'lost: the metadata does not contain the filter'
                 when f.lexical_rank is not null then format('place %s by words', f.lexical_rank)
-                when exists (select from word as w where w.chunk_id = a.chunk_id) then format('not among the first %s by words', greatest(depth, k))
+                when a.chunk_id in (select w.chunk_id from word as w) then format('not among the first %s by words', greatest(depth, k))
                 else 'none of the query''s words'
             end
         from asked as a
@@ -101,5 +134,5 @@ $$;
 
 comment on function pgrag.explain_search(text, bigint[], int, text[], halfvec, jsonb, int, int, jsonb, text, boolean) is
 'Says why chunks are at their places in a search, or at which stage they were lost.
-chunk_ids: those asked about; one that the caller may not see gives no row, like one that isn''t there. The other arguments as in pgrag.search.
+chunk_ids: those asked about, at most 1,000; one that the caller may not see gives no row, like one that isn''t there. The other arguments as in pgrag.search.
 Rows per chunk, in the order asked: `word` for each word of the query in it, with what it gave (value: BM25); `lexical` and `dense` with the place and score or distance in that arm; `fusion` with the final place and score. rank from 1; NULL where the stage did not have it. Errors: as in pgrag.search.';

@@ -208,3 +208,15 @@ def test_a_rebuild_leaves_other_collections_alone(db: Database) -> None:
     before = db.execute(kept)
     db.execute("select pgrag.rebuild_postings('docs')")
     assert db.execute(kept) == before
+
+
+def test_spans_of_a_long_document_are_cut_from_its_text_once(db: Database) -> None:
+    db.put("long.md", " ".join(f"w{number % 997}x" for number in range(60_000)))
+    with db.admin.transaction():
+        db.execute("set local enable_hashjoin = off")
+        db.execute("set local enable_mergejoin = off")
+        db.execute("set local statement_timeout = '30s'")
+        assert (
+            db.execute("select * from pgrag._check_chunks((select collection_id from pgrag.collection))")
+            == []
+        )

@@ -110,3 +110,10 @@ def test_bad_input_is_refused(db: Database, text: str, analyzer: str | None, cod
 
 def test_an_application_may_ask(db: Database) -> None:
     assert db.rows_as("user:ana", "select lexeme from pgrag.explain_analysis('valves')") == [("valv",)]
+
+
+def test_a_long_text_is_explained_in_one_pass(db: Database) -> None:
+    text = " ".join(f"q{number}z" for number in range(4000))
+    with db.admin.transaction():
+        db.execute("set local statement_timeout = '20s'")
+        assert db.value("select count(*) from pgrag.explain_analysis(%s)", (text,)) >= 4000

@@ -163,3 +163,26 @@ def test_bad_input_is_refused(db: Database, call: str, code: str) -> None:
 def test_an_empty_collection_is_done_at_once(db: Database) -> None:
     assert reindex(db) == 0
     assert db.value("select pgrag.rebuild_postings('docs')") == 0
+
+
+def test_a_chunk_that_its_new_analyzer_makes_too_much_of_does_not_stop_the_others(db: Database) -> None:
+    # Each word has one stem in English and two in German: with its umlaut and without.
+    words = " ".join(f"\u00e4{number:x}\u00f6f" for number in range(80_000))
+    document = db.put("big.md", "short")
+    db.execute("update pgrag.document_text set content = %s where document_id = %s", (words, document))
+    db.execute(
+        "update pgrag.chunk set content = %s, char_end = length(%s) where document_id = %s",
+        (words, words, document),
+    )
+    db.put("behind.md", "die Pumpen")
+    db.execute("select pgrag.set_analyzer('docs', 'german')")
+    after = 0
+    while after is not None:
+        after = db.value("select pgrag.reindex_chunks('docs', %s, 10)", (after,))
+    assert db.execute(
+        "select d.uri, c.analyzer from pgrag.chunk as c join pgrag.document as d using (document_id) order by 1"
+    ) == [
+        ("behind.md", "german"),
+        ("big.md", "english"),
+    ]
+    assert {row[0] for row in db.execute("select finding from pgrag.check('docs')")} == {"tsv"}

@@ -49,3 +49,12 @@ def test_a_failure_of_a_path_too_long_for_an_index_keeps_its_end(db: Database) -
     path = characters(LONGEST)
     db.execute("select pgrag.record_failure('docs', 'parse', %s, 'why')", (path,))
     assert db.value("select uri from pgrag.failure") == "…" + path[-499:]
+
+
+def test_a_chunk_of_no_collection_is_refused_by_name(db: Database) -> None:
+    with pytest.raises(psycopg.Error, match="collection 999 does not exist") as caught:
+        db.execute(
+            "insert into pgrag.chunk (collection_id, acl_id, document_id, ordinal, char_start, char_end, token_count, content)"
+            " values (999, 1, 1, 0, 0, 5, 1, 'valve')"
+        )
+    assert caught.value.sqlstate == "RG002"

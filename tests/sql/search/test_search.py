@@ -195,3 +195,18 @@ def test_what_is_found_is_not_looked_for_in_every_document_of_every_collection(d
     # A collection is read four times, and its chunks and documents only where they were found.
     assert row is not None
     assert row[0] < 5 * collections
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("valve -pump", [("b", 2), ("c", 1)]),
+        ('valve "gauge spring"', [("c", 1)]),
+        ('"no such words"', []),
+    ],
+)
+def test_phrases_and_exclusions_bind_the_dense_arm_too(
+    fused: Database, query: str, found: list[tuple[str, int]]
+) -> None:
+    asked = "select uri, dense_rank from pgrag.search(%s, embedding => %s::halfvec) order by uri"
+    assert fused.rows_as("public", asked, (query, QUERY_VECTOR)) == found

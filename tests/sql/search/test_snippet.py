@@ -186,6 +186,19 @@ def test_a_megabyte_is_searched_to_its_end(database: Connection) -> None:
     assert "[gasket]" in snippet(database, FILLER * (1_000_000 // len(FILLER)) + "The gasket.", "gasket")
 
 
+def test_each_of_thousands_of_matches_is_marked(database: Connection) -> None:
+    shown = snippet(database, "é&b, " * 1400, "é b", analyzer="simple", max_characters=10_000)
+    assert shown == "[é&b], " * 1400
+
+
+def test_a_match_that_lies_between_two_fragments_is_not_shown(database: Connection) -> None:
+    content = f"A valve, a gauge. {FILLER * 20}A valve. {FILLER * 20}A pump, a valve."
+    shown = snippet(database, content, "valve gauge pump", max_characters=100)
+    first, last = shown.split(" … ")
+    assert (first.startswith("A [valve], a [gauge]."), last.endswith("A [pump], a [valve].")) == (True, True)
+    assert shown.count("[") == 4
+
+
 def test_the_result_is_safe_html_by_default(database: Connection) -> None:
     row = database.execute(
         "select pgrag.snippet(%s, 'script \"x & y\" pump')", ("<script>alert(\"x & y\" + 'pump')</script>",)
