@@ -41,7 +41,7 @@ begin
         seen := seen + postings[last];
     end loop;
 
-    if last < many then
+    if last < many or (many = 1 and may_look_up) then
         -- A term alone has a chunk once, unless it was taken back.
         if last = 1 and may_look_up then
             select array_agg(t.chunk_id), array_agg(t.points), array_agg(t.acl_id) into best, best_points, best_acl_ids
@@ -70,7 +70,7 @@ begin
         end if;
         threshold := coalesce(best_points[k], 0);
 
-        if may_look_up then
+        if may_look_up and last < many then
             with best as materialized (
                 select u.chunk_id, u.points, u.acl_id
                 from unnest(best, best_points, best_acl_ids) as u (chunk_id, points, acl_id)
@@ -107,10 +107,12 @@ begin
         end if;
 
         -- Where no other chunk can reach it, those that were looked up are the answer.
-        if may_look_up and ahead[last + 1] < threshold and coalesce(best_points[tried], 0) + ahead[last + 1] < threshold then
+        if many = 1 or (
+            may_look_up and ahead[last + 1] < threshold and coalesce(best_points[tried], 0) + ahead[last + 1] < threshold
+        ) then
             return query
             select s.chunk_id, c.document_id, s.points
-            from unnest(found[:k], found_points[:k]) as s (chunk_id, points)
+            from unnest((coalesce(found, best))[:k], (coalesce(found_points, best_points))[:k]) as s (chunk_id, points)
             cross join lateral (
                 select c.document_id
                 from pgrag.chunk as c
