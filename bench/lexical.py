@@ -116,13 +116,19 @@ CHUNKS_OF = """
     inner join pgrag.chunk as c on c.collection_id = d.collection_id and c.document_id = d.document_id
     where d.collection_id = %s and d.uri = any(%s)
 """
-# What autovacuum would take up with its default settings.
+# What autovacuum would take up with its default settings, or those of the table.
 VACUUM_DUE = """
     select format('vacuum (analyze) %%I.%%I', s.schemaname, s.relname)
     from pg_stat_all_tables as s
     inner join pg_class as c on c.oid = s.relid
     where s.schemaname = any(%s)
-        and (s.n_dead_tup > 50 + 0.2 * c.reltuples or s.n_ins_since_vacuum > 1000 + 0.2 * c.reltuples)
+        and (
+            s.n_dead_tup > 50 + c.reltuples * coalesce((
+                select o.option_value::float8 from pg_options_to_table(c.reloptions) as o
+                where o.option_name = 'autovacuum_vacuum_scale_factor'
+            ), 0.2)
+            or s.n_ins_since_vacuum > 1000 + 0.2 * c.reltuples
+        )
 """
 POSTING_BYTES = """
     select sum(pg_total_relation_size(c.oid))

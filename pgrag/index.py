@@ -123,7 +123,7 @@ def compact(
     Args:
         connection: In autocommit mode: each call is a transaction of its own, so nobody waits long.
         max_runs: Runs to merge in one transaction, at least 2.
-        on_part: Called after each with the runs that it looked at.
+        on_part: Called after each but the last with the runs that it looked at.
 
     Returns:
         Transactions that it took.
