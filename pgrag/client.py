@@ -78,6 +78,9 @@ class _Calls:
         query, *rest = search[1]
         return _EXPLAIN, (query, list(chunk_ids), *rest)
 
+    def snippets(self, query: str, chunk_ids: Sequence[int], *shown: int | str | bool) -> _Call:
+        return _SNIPPETS, (query, list(chunk_ids), *shown)
+
     def pack(
         self,
         query: str,
@@ -259,16 +262,8 @@ class Caller:
         Raises:
             Refused: an argument is out of its range.
         """
-        arguments = (
-            query,
-            list(chunk_ids),
-            max_characters,
-            max_fragments,
-            start_mark,
-            stop_mark,
-            escape_html,
-        )
-        return dict(self._rows(_SNIPPETS, arguments))
+        shown = (max_characters, max_fragments, start_mark, stop_mark, escape_html)
+        return dict(self._rows(*self._calls.snippets(query, chunk_ids, *shown)))
 
     def pack(
         self,
@@ -411,16 +406,8 @@ class AsyncCaller:
         escape_html: bool = True,
     ) -> dict[int, str]:
         """Show the parts of chunks that a query looks for, with the matches marked, as :meth:`Caller.snippets`."""
-        arguments = (
-            query,
-            list(chunk_ids),
-            max_characters,
-            max_fragments,
-            start_mark,
-            stop_mark,
-            escape_html,
-        )
-        return dict(await self._rows(_SNIPPETS, arguments))
+        shown = (max_characters, max_fragments, start_mark, stop_mark, escape_html)
+        return dict(await self._rows(*self._calls.snippets(query, chunk_ids, *shown)))
 
     async def pack(
         self,

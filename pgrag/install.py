@@ -30,6 +30,8 @@ __all__ = ["InstallResult", "init", "sql_folder", "upgrade"]
 
 OLDEST_SERVER = 16
 NEWEST_SERVER = 18
+# Before these, a plan that was kept for one role could serve another past row-level security (CVE-2024-10976).
+OLDEST_MINORS = {16: 160_005, 17: 170_001}
 OLDEST_VECTOR = (0, 8, 4)
 # Shorter than deadlock_timeout's default, so that an upgrade gives way before a caller is made to.
 LOCK_TIMEOUT_MS = 500
@@ -297,6 +299,12 @@ def _check_server(connection: psycopg.Connection[Any]) -> None:
         raise InstallError(
             f"pgrag needs PostgreSQL {OLDEST_SERVER} or newer, this server is {major}",
             f"Upgrade the server; {OLDEST_SERVER} to {NEWEST_SERVER} are supported.",
+        )
+    if connection.info.server_version < (oldest := OLDEST_MINORS.get(major, 0)):
+        raise InstallError(
+            f"PostgreSQL {major}.{connection.info.server_version % 10_000} may use one role's plan for another"
+            " (CVE-2024-10976), and row-level security fails",
+            f"Upgrade the server to {major}.{oldest % 10_000} or a later {major}.",
         )
 
 

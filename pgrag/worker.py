@@ -107,7 +107,7 @@ def drain(
 
 def work(
     connection: psycopg.Connection[Any],
-    encoder: DocumentEncoder,
+    encoder: DocumentEncoder | None,
     *,
     space: str,
     wait: Callable[[float], bool],
@@ -122,8 +122,8 @@ def work(
 
     Args:
         connection: As of ``drain``.
-        encoder: As of ``drain``.
-        space: As of ``drain``.
+        encoder: As of ``drain``; None embeds nothing, for a database that is searched by words alone.
+        space: As of ``drain``; of no account without an encoder.
         wait: Waits so many seconds, 0 for not at all, and returns True as soon as it is time to stop. It is
             asked between batches: what was claimed is finished first.
         once: Stop when nothing is due and the log is merged.
@@ -161,7 +161,7 @@ class _Run:
     def __init__(
         self,
         connection: psycopg.Connection[Any],
-        encoder: DocumentEncoder,
+        encoder: DocumentEncoder | None,
         space: str,
         on_failure: Callable[[int, str], None] | None,
     ) -> None:
@@ -178,21 +178,23 @@ class _Run:
         self._hopeless = 0
 
     def embed_some(self, batch: int, lease: timedelta) -> bool:
-        """Claim a batch and embed it; False where nothing was due."""
+        """Claim a batch and embed it; False where nothing was due, or nothing is to be embedded."""
+        if self._encoder is None:
+            return False
         chunks = [_Chunk(*row) for row in self._call(_CLAIM, self._space, batch, lease)]
         self._hopeless = _HOPELESS
         if chunks:
-            self._embed(chunks)
+            self._embed(self._encoder, chunks)
         return bool(chunks)
 
     def compact(self) -> int:
         """Merge a part of the posting log; returns the runs looked at: 0 at its end, and where another is at it."""
         return int(self._call(_COMPACT, _COMPACT_RUNS)[0][0])
 
-    def _embed(self, chunks: Sequence[_Chunk]) -> None:
+    def _embed(self, encoder: DocumentEncoder, chunks: Sequence[_Chunk]) -> None:
         """Encode and store; where that fails, halve, until those that are to blame stand alone."""
         try:
-            vectors = np.asarray(self._encoder.encode_documents([chunk.text for chunk in chunks]), np.float32)
+            vectors = np.asarray(encoder.encode_documents([chunk.text for chunk in chunks]), np.float32)
             if vectors.ndim != 2 or len(vectors) != len(chunks):
                 raise ValueError(f"{len(chunks)} texts gave vectors of shape {vectors.shape}")
             self._store(chunks, vectors)
@@ -203,8 +205,8 @@ class _Run:
                 raise
             if len(chunks) > 1:
                 middle = len(chunks) // 2
-                self._embed(chunks[:middle])
-                self._embed(chunks[middle:])
+                self._embed(encoder, chunks[:middle])
+                self._embed(encoder, chunks[middle:])
                 return
             reason = error.message if isinstance(error, PgragError) else f"{type(error).__name__}: {error}"
             self._fail(chunks[0], reason)

@@ -43,6 +43,12 @@ def worker(
             help="A sentence-transformers model, or the folder of a static encoder; else the shipped one.",
         ),
     ] = None,
+    encoder: Annotated[
+        bool,
+        typer.Option(
+            help="Embed; without, only merge the index of a database that is searched by words alone."
+        ),
+    ] = True,
     once: Annotated[bool, typer.Option("--once", help="Stop when nothing is due.")] = False,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Most chunks claimed at once.")] = 256,
     lease_seconds: Annotated[
@@ -69,7 +75,9 @@ def worker(
 
     What was claimed is finished first; a second signal ends it at once. Any number of workers may run.
     """
-    encoder = load_encoder(model, space)
+    if not encoder and (model is not None or space is not None):
+        raise typer.BadParameter("embeds nothing, so no model or space is of use", param_hint="--no-encoder")
+    loaded = load_encoder(model, space) if encoder else None
     with ExitStack() as stack:
         wait = stack.enter_context(_stop_signals())
         with translated():
@@ -83,8 +91,8 @@ def worker(
 
         done = work(
             connection,
-            encoder,
-            space=space or encoder.name,
+            loaded,
+            space=space or (loaded.name if loaded else ""),
             wait=wait,
             once=once,
             batch=batch,

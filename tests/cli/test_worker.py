@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _cli import pgrag
 from numpy.typing import NDArray
 
 from pgrag.worker import drain
@@ -197,3 +198,16 @@ def test_another_space_than_the_encoders_needs_its_model(dsn: str) -> None:
 
     with pytest.raises(PgragError, match='space "other" is not that of the shipped encoder'):
         worker(space="other", database_url=dsn)
+
+
+def test_without_an_encoder_it_merges_the_index_and_needs_no_space(db: Any) -> None:
+    for number in range(5):
+        db.put(f"{number}.md", "pump station")
+    done = pgrag(db.dsn, "worker", "--no-encoder", "--once")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert db.value("select count(*) from pgrag.posting") == len({"pump", "station"})
+
+
+def test_without_an_encoder_no_model_may_be_named(db: Any) -> None:
+    done = pgrag(db.dsn, "worker", "--no-encoder", "--model", "x")
+    assert done.returncode == 2

@@ -330,6 +330,15 @@ def test_a_schema_in_which_anybody_may_create_is_refused(dsn: str) -> None:
     assert caught.value.hint == "revoke create on schema public from public"
 
 
+def test_a_server_that_keeps_plans_across_roles_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with psycopg.connect(dsn) as connection:
+        major, minor = divmod(connection.info.server_version, 10_000)
+    monkeypatch.setattr(install, "OLDEST_MINORS", {major: 10_000 * major + minor + 1})
+    with pytest.raises(InstallError, match=rf"PostgreSQL {major}\.{minor} may use one role's plan") as caught:
+        install.init(dsn)
+    assert caught.value.hint == f"Upgrade the server to {major}.{minor + 1} or a later {major}."
+
+
 def test_an_old_server_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install, "OLDEST_SERVER", 99)
     with pytest.raises(InstallError, match=r"needs PostgreSQL 99 or newer, this server is \d\d"):

@@ -9,8 +9,8 @@ from (
     select u.entry, row_number() over (order by u.entry) as place
     from unnest(_cut_run.entries) as u (entry)
 ) as e
-group by (e.place - 1) / 240;
+group by (e.place - 1) / pgrag._run_length();
 end;
 
 comment on function pgrag._cut_run(bigint[]) is
-'Cuts postings into runs that fit into a row: of at most 240, in the order of their chunks, each with its number and bounds.';
+'Cuts postings into runs that fit into a row: of at most pgrag._run_length(), in the order of their chunks, each with its number and bounds.';

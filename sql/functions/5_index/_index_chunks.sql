@@ -60,12 +60,12 @@ begin
         insert into pgrag.posting (term, collection_id, acl_id, n, sign, max_tf, min_ratio, entries)
         select r.term, r.collection_id, r.acl_id, r.n, r.sign, r.max_tf, r.min_ratio, r.entries
         from run as r
-        where r.n <= 240
+        where r.n <= pgrag._run_length()
         union all
         select r.term, r.collection_id, r.acl_id, c.n, r.sign, c.max_tf, c.min_ratio, c.entries
         from run as r
         cross join lateral pgrag._cut_run(r.entries) as c
-        where r.n > 240
+        where r.n > pgrag._run_length()
     $sql$, changed);
     return null;
 end

@@ -1,7 +1,7 @@
 -- Merges the runs of the posting log between two keys.
 create or replace function pgrag._merge_runs(
     after_collection_id int, after_term bigint, after_acl_id int, to_collection_id int, to_term bigint, to_acl_id int
-) returns table (merged bigint, made bigint)
+) returns bigint
 language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 set enable_mergejoin = off
@@ -10,10 +10,10 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-    -- A run of fewer postings is merged with others; at least half of 240.
-    short constant int := 120;
+    -- A run of fewer postings is merged with others.
+    short constant int := pgrag._run_length() / 2;
+    merged bigint;
 begin
-    return query
     with part as materialized (
         select p.ctid as place, p.collection_id, p.term, p.acl_id, p.sign, p.n, p.entries
         from pgrag.posting as p
@@ -80,13 +80,13 @@ begin
         select d.term, d.collection_id, d.acl_id, count(*), d.sign, max((d.entry >> 15) & 255),
             min((d.entry & 32767) / ((d.entry >> 15) & 255)), array_agg(d.entry order by d.entry)
         from placed as d
-        group by d.collection_id, d.term, d.acl_id, d.sign, (d.place - 1) / 240
-        returning 1
+        group by d.collection_id, d.term, d.acl_id, d.sign, (d.place - 1) / pgrag._run_length()
     )
 
-    select (select count(*) from chosen), (select count(*) from made);
+    select count(*) into merged from chosen;
+    return merged;
 end
 $$;
 
 comment on function pgrag._merge_runs(int, bigint, int, int, bigint, int) is
-'Merges the runs of the posting log after one key (collection_id, term, acl_id) up to another, inclusive; returns how many runs it took and made. For compact(), under its lock: one statement deletes and inserts, so that it counts what it sees exactly once, whatever others commit meanwhile.';
+'Merges the runs of the posting log after one key (collection_id, term, acl_id) up to another, inclusive; returns how many runs it took. For compact(), under its lock: one statement deletes and inserts, so that it counts what it sees exactly once, whatever others commit meanwhile.';

@@ -8,7 +8,6 @@ declare
     part constant int := least(20000, max_runs);
     first record;
     last record;
-    in_part int;
     seen bigint := 0;
     merged bigint := 0;
 begin
@@ -47,12 +46,10 @@ begin
         if not found then
             return 0;
         end if;
-        select m.merged into in_part
-        from pgrag._merge_runs(
+        merged := merged + pgrag._merge_runs(
             first.collection_id, first.term, first.acl_id, last.collection_id, last.term, last.acl_id
-        ) as m;
+        );
         seen := seen + last.nth;
-        merged := merged + in_part;
         first := last;
         exit when merged >= max_runs or (seen >= 200000 and max_runs is not null);
     end loop;
@@ -65,5 +62,5 @@ $$;
 comment on function pgrag.compact(int) is
 'Merges the runs of the posting log, part by part in the order of its index, and folds the other logs at the beginning.
 max_runs: merge about so many runs and keep the place, for the next call; NULL: everything, from the beginning. Returns the number of runs that it looked at; 0 at the end of the log, after which the next call begins anew, and where nothing was written since. So call it, each time in a transaction of its own, until it returns 0.
-Short runs of a term under an ACL become one of at most 240 postings, a deletion takes its posting out of the run that holds it, full runs are left alone; a lone negative stays. Readers and writers never wait; a second compactor returns 0 at once. Stopped at any point, nothing is lost or counted twice.
+Short runs of a term under an ACL become one, a deletion takes its posting out of the run that holds it, full runs are left alone; a lone negative stays. Readers and writers never wait; a second compactor returns 0 at once. Stopped at any point, nothing is lost or counted twice.
 Definer; for members of pgrag_writer and pgrag_owner. Error RG001: max_runs below 2.';

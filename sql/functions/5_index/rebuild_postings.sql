@@ -42,7 +42,7 @@ begin
         cross join lateral (select hashtextextended(l.lexeme collate "C", 0) as term) as h
         where c.collection_id = of_id
     ) as w
-    group by w.term, w.acl_id, (w.place - 1) / 240;
+    group by w.term, w.acl_id, (w.place - 1) / pgrag._run_length();
 
     select count(*) into built from pgrag.chunk as c where c.collection_id = of_id;
     return built;

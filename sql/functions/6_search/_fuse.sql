@@ -26,7 +26,6 @@ as $$
 declare
     lexical_weight float8 := pgrag._weight(weights, 'lexical');
     dense_weight float8 := pgrag._weight(weights, 'dense');
-    may_check boolean := query ~ '["“”„«»]|(?:^|[[:space:]])-';
 begin
     perform pgrag._check_range('depth', depth, 1, 10000);
     perform pgrag._check_range('rrf_k', rrf_k, 1, 1000000);
@@ -44,7 +43,7 @@ begin
         select c.collection_id, p.required, p.excluded
         from pgrag._visible_collections(collections) as c
         cross join lateral pgrag._parse_query_by(c.analyzers, query) as p
-        where may_check and (p.required is not null or p.excluded is not null)
+        where p.required is not null or p.excluded is not null
     ),
 
     dense as materialized (

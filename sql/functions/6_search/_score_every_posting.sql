@@ -1,13 +1,14 @@
 -- Scores the chunks of a collection by every posting of the query's terms, and returns the best that pass the checks.
 create or replace function pgrag._score_every_posting(
     collection_id int, terms bigint[], mosts float8[], average float8, k1 float8, b float8, k int, acl_ids int[],
-    required tsquery, excluded tsquery, filter jsonb, allowed bigint[]
+    required tsquery, excluded tsquery, filter jsonb
 ) returns table (chunk_id bigint, document_id bigint, points float8)
 language plpgsql stable parallel safe security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
 declare
+    allowed bigint[] := pgrag._narrow_filter(collection_id, filter);
     -- What a candidate must pass, best first, until k have; without any, the first k are the answer.
     checks text := concat(
         case when required is not null then ' and c.tsv @@ $9' end,
@@ -82,6 +83,6 @@ begin
 end
 $$;
 
-comment on function pgrag._score_every_posting(int, bigint[], float8[], float8, float8, float8, int, int[], tsquery, tsquery, jsonb, bigint[]) is
+comment on function pgrag._score_every_posting(int, bigint[], float8[], float8, float8, float8, int, int[], tsquery, tsquery, jsonb) is
 'Scores the chunks of a collection by every posting of the query''s terms, and returns the best k that pass the checks, unordered.
-mosts: what each term can give at most, in points. required, excluded: NULL where there is none. allowed: chunks that the filter leaves; NULL: it is looked at on each candidate.';
+mosts: what each term can give at most, in points. required, excluded: NULL where there is none.';

@@ -17,7 +17,6 @@ declare
     ids bigint[];
     weights record;
     acl_ids int[] := pgrag._few_acl_ids();
-    allowed bigint[] := pgrag._narrow_filter(collection_id, filter);
 begin
     select * into parsed from pgrag._parse_query_by(analyzers, query);
     words := parsed.terms;
@@ -90,7 +89,7 @@ begin
         select s.chunk_id, s.document_id, s.points / weights.one
         from pgrag._score_every_posting(
             collection_id, weights.terms, weights.mosts, lexemes::float8 / chunks, k1, b, k, acl_ids,
-            parsed.required, parsed.excluded, filter, allowed
+            parsed.required, parsed.excluded, filter
         ) as s;
     else
         return query

@@ -105,83 +105,78 @@ begin
             ) as f;
             threshold := greatest(threshold, found_points[k]);
         end if;
+    end if;
 
-        -- Where no other chunk can reach it, those that were looked up are the answer.
-        if many = 1 or (
-            may_look_up and ahead[last + 1] < threshold and coalesce(best_points[tried], 0) + ahead[last + 1] < threshold
-        ) then
-            return query
-            select s.chunk_id, c.document_id, s.points
-            from unnest((coalesce(found, best))[:k], (coalesce(found_points, best_points))[:k]) as s (chunk_id, points)
-            cross join lateral (
-                select c.document_id
-                from pgrag.chunk as c
-                where c.collection_id = _score_pruned.collection_id and c.chunk_id = s.chunk_id
-                limit 1
-            ) as c;
-            return;
-        end if;
+    -- Where no other chunk can reach it, those that were looked up are the answer, and of one word those that are its best.
+    if many = 1 and may_look_up then
+        found := best;
+        found_points := best_points;
+    elsif not (
+        may_look_up and last < many
+        and ahead[last + 1] < threshold and coalesce(best_points[tried], 0) + ahead[last + 1] < threshold
+    ) then
+        with run as materialized (
+            select r.acl_id, w.place, w.most * r.sign as most, r.entries,
+                w.most * pgrag._bm25_bound(r.max_tf, r.min_ratio, average, k1, b) + 2 as bound
+            from pgrag._runs(collection_id, terms, acl_ids) as r
+            inner join unnest(terms, mosts) with ordinality as w (term, most, place) on w.term = r.term
+        ),
+
+        -- What the terms from each one on can give together, under each ACL.
+        reach as (
+            select c.acl_id, c.place, c.bound, sum(c.bound) over (partition by c.acl_id order by c.place desc) as points
+            from (select r.acl_id, r.place, max(r.bound) as bound from run as r where r.most > 0 group by r.acl_id, r.place) as c
+        ),
+
+        cut as materialized (
+            select r.acl_id, max(r.place) filter (where r.points >= threshold) as last,
+                coalesce(sum(r.bound) filter (where r.points < threshold), 0) as rest
+            from reach as r
+            group by r.acl_id
+            having max(r.points) >= threshold
+        ),
+
+        -- A chunk that is there has a point at least.
+        candidate as materialized (
+            select h.entry >> 23 as chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points
+            from (
+                select r.most, r.acl_id, c.rest, unnest(r.entries) as entry
+                from run as r
+                inner join cut as c on c.acl_id = r.acl_id and r.place <= c.last
+            ) as h
+            group by h.entry >> 23, h.acl_id
+            having sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) >= greatest(1, threshold - min(h.rest))
+        ),
+
+        added as (
+            select a.chunk_id, sum(a.points) as points
+            from (
+                select c.chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points
+                from (
+                    select r.most, r.acl_id, unnest(r.entries) as entry
+                    from run as r
+                    inner join cut as c on c.acl_id = r.acl_id and r.place > c.last
+                ) as h
+                inner join candidate as c on c.chunk_id = h.entry >> 23
+                group by c.chunk_id, h.acl_id
+            ) as a
+            group by a.chunk_id
+        ),
+
+        best as (
+            select c.chunk_id, c.points + coalesce(a.points, 0) as points
+            from candidate as c
+            left join added as a on a.chunk_id = c.chunk_id
+            order by 2 desc, c.chunk_id
+            limit k
+        )
+
+        select array_agg(s.chunk_id), array_agg(s.points) into found, found_points from best as s;
     end if;
 
     return query
-    with run as materialized (
-        select r.acl_id, w.place, w.most * r.sign as most, r.entries,
-            w.most * pgrag._bm25_bound(r.max_tf, r.min_ratio, average, k1, b) + 2 as bound
-        from pgrag._runs(collection_id, terms, acl_ids) as r
-        inner join unnest(terms, mosts) with ordinality as w (term, most, place) on w.term = r.term
-    ),
-
-    -- What the terms from each one on can give together, under each ACL.
-    reach as (
-        select c.acl_id, c.place, c.bound, sum(c.bound) over (partition by c.acl_id order by c.place desc) as points
-        from (select r.acl_id, r.place, max(r.bound) as bound from run as r where r.most > 0 group by r.acl_id, r.place) as c
-    ),
-
-    cut as materialized (
-        select r.acl_id, max(r.place) filter (where r.points >= threshold) as last,
-            coalesce(sum(r.bound) filter (where r.points < threshold), 0) as rest
-        from reach as r
-        group by r.acl_id
-        having max(r.points) >= threshold
-    ),
-
-    -- A chunk that is there has a point at least.
-    candidate as materialized (
-        select h.entry >> 23 as chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points
-        from (
-            select r.most, r.acl_id, c.rest, unnest(r.entries) as entry
-            from run as r
-            inner join cut as c on c.acl_id = r.acl_id and r.place <= c.last
-        ) as h
-        group by h.entry >> 23, h.acl_id
-        having sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) >= greatest(1, threshold - min(h.rest))
-    ),
-
-    added as (
-        select a.chunk_id, sum(a.points) as points
-        from (
-            select c.chunk_id, sum(pgrag._posting_points(h.entry, h.most, average, k1, b)) as points
-            from (
-                select r.most, r.acl_id, unnest(r.entries) as entry
-                from run as r
-                inner join cut as c on c.acl_id = r.acl_id and r.place > c.last
-            ) as h
-            inner join candidate as c on c.chunk_id = h.entry >> 23
-            group by c.chunk_id, h.acl_id
-        ) as a
-        group by a.chunk_id
-    ),
-
-    best as (
-        select c.chunk_id, c.points + coalesce(a.points, 0) as points
-        from candidate as c
-        left join added as a on a.chunk_id = c.chunk_id
-        order by 2 desc, c.chunk_id
-        limit k
-    )
-
     select s.chunk_id, c.document_id, s.points
-    from best as s
+    from unnest(found[:k], found_points[:k]) as s (chunk_id, points)
     cross join lateral (
         select c.document_id
         from pgrag.chunk as c

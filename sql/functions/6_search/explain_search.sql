@@ -42,7 +42,7 @@ begin
     ),
 
     parsed as materialized (
-        select d.analyzers, p.terms, p.counts
+        select d.analyzers, p.terms, p.counts, p.required, p.excluded
         from (select distinct a.analyzers from asked as a) as d
         cross join lateral pgrag._parse_query_by(d.analyzers, query) as p
     ),
@@ -89,6 +89,17 @@ begin
         inner join weighed as t on t.collection_id = h.collection_id and t.lexeme = h.lexeme
     ),
 
+    barred as materialized (
+        select a.place,
+            case
+                when not a.tsv @@ p.required then 'lost: it lacks a phrase of the query'
+                else 'lost: it holds what the query excludes'
+            end as detail
+        from asked as a
+        inner join parsed as p on p.analyzers = a.analyzers
+        where not a.tsv @@ p.required or a.tsv @@ p.excluded
+    ),
+
     reason as (
         select w.place, 1 as step, w.chunk_id, 'word' as stage, null::int as rank,
             w.n * pgrag._bm25_most(w.chunks, w.df, w.k1) * pgrag._bm25_share(w.tf, w.lexeme_count, w.average, w.k1, w.b) as value,
@@ -98,16 +109,19 @@ begin
         select a.place, 2, a.chunk_id, 'lexical', f.lexical_rank, f.lexical_score,
             case
                 when not a.passes then 'lost: the metadata does not contain the filter'
+                when b.detail is not null then b.detail
                 when f.lexical_rank is not null then format('place %s by words', f.lexical_rank)
                 when a.chunk_id in (select w.chunk_id from word as w) then format('not among the first %s by words', greatest(depth, k))
                 else 'none of the query''s words'
             end
         from asked as a
         left join found as f on f.chunk_id = a.chunk_id
+        left join barred as b on b.place = a.place
         union all
         select a.place, 3, a.chunk_id, 'dense', f.dense_rank, f.dense_distance,
             case
                 when not a.passes then 'lost: the metadata does not contain the filter'
+                when b.detail is not null then b.detail
                 when f.dense_rank is not null then format('place %s by meaning; %s', f.dense_rank, f.dense_plan)
                 when exists (select from found as g where g.dense_rank is not null) then
                     format('not among the first %s by meaning', greatest(depth, k))
@@ -115,6 +129,7 @@ begin
             end
         from asked as a
         left join found as f on f.chunk_id = a.chunk_id
+        left join barred as b on b.place = a.place
         union all
         select a.place, 4, a.chunk_id, 'fusion', f.place, f.score,
             case

@@ -72,6 +72,19 @@ def test_postings_are_counted_once_however_many_chunks_are_asked_about(two: Data
     assert explained(two, ids)[2] == explained(two, both)[2] > 0
 
 
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("pump -valves", "lost: it holds what the query excludes"),
+        ('pump "valve and gauge"', "lost: it lacks a phrase of the query"),
+    ],
+)
+def test_a_chunk_that_the_query_bars_is_told_so_by_every_arm(db: Database, query: str, reason: str) -> None:
+    db.put("a", "A valve and a pump.")
+    asked = "select stage, detail from pgrag.explain_search(%s, %s) where stage in ('lexical', 'dense')"
+    assert db.rows_as("public", asked, (query, chunk_ids(db))) == [("lexical", reason), ("dense", reason)]
+
+
 @pytest.mark.parametrize("ids", [None, []])
 def test_no_chunks_give_no_rows(db: Database, ids: list[int] | None) -> None:
     db.put("a", "A valve.")

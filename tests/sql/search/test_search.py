@@ -201,6 +201,7 @@ def test_what_is_found_is_not_looked_for_in_every_document_of_every_collection(d
     ("query", "found"),
     [
         ("valve -pump", [("b", 2), ("c", 1)]),
+        ("valve \u200f-pump", [("b", 2), ("c", 1)]),
         ('valve "gauge spring"', [("c", 1)]),
         ('"no such words"', []),
     ],
