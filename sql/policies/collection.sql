@@ -1,11 +1,12 @@
 -- Who sees a collection: whoever sees a chunk in it.
 select pgrag._private_policies('collection', written => true);
 drop policy if exists read on pgrag.collection;
--- No ACL nets below zero, so one that nets above is enough, and the first is found early; few ACLs are an index condition.
+-- No ACL nets below zero, so one that nets above is enough, and the first is found early. Where there are many ACLs and the
+-- caller has few of them, these are an index condition.
 create policy read on pgrag.collection for select to pgrag_reader
 using (
     case
-        when (select pgrag._few_acl_ids()) is null then exists (
+        when not (select pgrag._lists_acls()) then exists (
             select from pgrag.corpus_stat as s
             where s.collection_id = collection.collection_id
             group by s.acl_id

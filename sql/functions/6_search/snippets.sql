@@ -37,7 +37,7 @@ begin
     parsed as materialized (
         select d.analyzer, p.terms, p.counts, p.prefixes, p.required
         from (select distinct a.analyzer from asked as a) as d
-        cross join lateral pgrag._parse_query(d.analyzer collate "default", query) as p
+        cross join lateral pgrag._parse_query(d.analyzer, query) as p
         where query is not null
     )
 
