@@ -196,7 +196,7 @@ def measure(
     return taken
 
 
-def report(title: str, dsn: str, settings: Row, rows: Sequence[Row], out: Path | None) -> None:
+def report(title: str, dsn: str | None, settings: Row, rows: Sequence[Row], out: Path | None) -> None:
     """Print a table with the machine, versions, size and seed; write it as JSON where asked."""
     about = machine(dsn) | settings
     print(markdown(title, about, rows), flush=True)
@@ -217,11 +217,19 @@ def markdown(title: str, about: Row, rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def machine(dsn: str) -> Row:
-    """Return what figures depend on."""
-    with psycopg.connect(dsn) as connection:
-        server = connection.execute("select current_setting('server_version')").fetchone()
-        vector = connection.execute("select extversion from pg_extension where extname = 'vector'").fetchone()
+def machine(dsn: str | None) -> Row:
+    """Return what figures depend on; of the server only where there is one."""
+    server = {}
+    if dsn is not None:
+        with psycopg.connect(dsn) as connection:
+            version = connection.execute("select current_setting('server_version')").fetchone()
+            vector = connection.execute(
+                "select extversion from pg_extension where extname = 'vector'"
+            ).fetchone()
+        server = {
+            "PostgreSQL": version[0] if version else "?",
+            "pgvector": vector[0] if vector else "?",
+        }
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
@@ -231,8 +239,7 @@ def machine(dsn: str) -> Row:
         cpu = names[0] if names else cpu
     return {
         "pgrag": __version__,
-        "PostgreSQL": server[0] if server else "?",
-        "pgvector": vector[0] if vector else "?",
+        **server,
         "Python": platform.python_version(),
         "CPU": f"{cpu} x {os.cpu_count()}",
     }

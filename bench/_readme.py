@@ -1,6 +1,6 @@
 r"""Puts the tables that benches wrote with --json between the marks of README.md.
 
-python bench/_readme.py static=pgrag/data/minilm_static/passport.json,quality.json search=search.json \
+python bench/_readme.py static=static.json,quality.json search=search.json \
     lexical=lexical.json ingest=ingest.json,memory.json
 """
 
@@ -16,23 +16,8 @@ from _bench import markdown
 README = Path(__file__).parents[1] / "README.md"
 
 
-def trained(passport: dict[str, Any]) -> str:
-    """Return what the training of a token table measured, from its passport."""
-    rows = [
-        {"set": name} | {arm: f"{value:.3f}" for arm, value in arms.items()}
-        for name, arms in passport["ndcg_at_10"].items()
-    ]
-    training = passport["training"]
-    about = {"texts": training["texts"], "epochs": training["epochs"], "seed": training["seed"]} | training[
-        "versions"
-    ]
-    return markdown(
-        "nDCG@10 by `bench/train_static.py`; the model is all-MiniLM-L6-v2, bm25 is bm25s", about, rows
-    )
-
-
 def shown(found: dict[str, Any]) -> list[str]:
-    """Return the tables of a file: its one, those of many that are for README.md, or what a passport says."""
+    """Return the tables of a file: its one, or those of many that are for README.md."""
     if "tables" in found:
         tables = [table for table in found["tables"] if table["readme"]]
         # What figures depend on is said once, beneath the last.
@@ -40,9 +25,7 @@ def shown(found: dict[str, Any]) -> list[str]:
             markdown(table["title"], found["about"] if table is tables[-1] else {}, table["rows"])
             for table in tables
         ]
-    if "rows" in found:
-        return [markdown(found["title"], found["about"], found["rows"])]
-    return [trained(found)]
+    return [markdown(found["title"], found["about"], found["rows"])]
 
 
 def main() -> None:

@@ -6,7 +6,8 @@ One collection goes through three sets of ACLs. Under each it is measured as bui
 passage is edited once while the worker's compactor runs, and merged to the end. Beside pgrag, in schema bench:
 ts_rank_cd over a GIN index of the same tsvectors, and a row per posting with BM25 in one query, which also says
 what an unpruned search would have found. They are kept by the same edits. Nothing of the analysis of a query
-counts for them. Without RLS the application filters by acl_id itself.
+counts for them. Without RLS the application filters by acl_id itself. Vacuum runs where autovacuum would have run in that
+day, which is off meanwhile; turn it off in a database of your own.
 """
 
 from __future__ import annotations
@@ -77,6 +78,9 @@ from pgrag import worker
 from pgrag.errors import ServerError
 
 DAY_SECONDS = 86_400
+# Autovacuum rests where the bench vacuums in its place: its minute would be hours of the day of edits.
+NAPTIME_SECONDS = 60
+AT_REST = {"autovacuum": "off"}
 MAIN = "2 to 6 words"
 # The states of a collection, and the titles of tables.
 BUILT, EDITED, MERGED, REBUILT = "built", "after a day of edits", "merged to the end", "built again"
@@ -116,18 +120,28 @@ CHUNKS_OF = """
     inner join pgrag.chunk as c on c.collection_id = d.collection_id and c.document_id = d.document_id
     where d.collection_id = %s and d.uri = any(%s)
 """
-# What autovacuum would take up with its default settings, or those of the table.
+# What autovacuum would take up, by the settings of the table or else of the server.
 VACUUM_DUE = """
     select format('vacuum (analyze) %%I.%%I', s.schemaname, s.relname)
     from pg_stat_all_tables as s
     inner join pg_class as c on c.oid = s.relid
+    cross join lateral (
+        select coalesce(jsonb_object_agg(o.option_name, o.option_value), '{}') as given
+        from pg_options_to_table(c.reloptions) as o
+    ) as o
+    cross join lateral (
+        select
+            max(coalesce(o.given ->> name, setting)::float8) filter (where name like '%%vacuum_threshold') as dead,
+            max(coalesce(o.given ->> name, setting)::float8) filter (where name like '%%vacuum_scale_factor') as dead_share,
+            max(coalesce(o.given ->> name, setting)::float8) filter (where name like '%%insert_threshold') as new,
+            max(coalesce(o.given ->> name, setting)::float8) filter (where name like '%%insert_scale_factor') as new_share
+        from pg_settings
+        where name like 'autovacuum_vacuum%%'
+    ) as due
     where s.schemaname = any(%s)
         and (
-            s.n_dead_tup > 50 + c.reltuples * coalesce((
-                select o.option_value::float8 from pg_options_to_table(c.reloptions) as o
-                where o.option_name = 'autovacuum_vacuum_scale_factor'
-            ), 0.2)
-            or s.n_ins_since_vacuum > 1000 + 0.2 * c.reltuples
+            s.n_dead_tup > due.dead + due.dead_share * c.reltuples
+            or s.n_ins_since_vacuum > due.new + due.new_share * c.reltuples
         )
 """
 POSTING_BYTES = """
@@ -332,7 +346,11 @@ class Bench:
     # A day of edits
 
     def edit_all(self) -> None:
-        """Edit every passage once, in batches of 1 to 1,000, while the worker's compactor comes by as in a day."""
+        """Edit every passage once, in batches of 1 to 1,000, while compactor and autovacuum come by as in a day.
+
+        Batches are spread evenly over the day. Where compactor or autovacuum would have come by since the last,
+        once or several times, it does so once: the compactor first, and neither after the last batch but autovacuum.
+        """
         random_ = random.Random(f"edits {self.given.seed} {len(self.shape.acls)}")
         order = list(range(len(self.rows)))
         random_.shuffle(order)
@@ -343,13 +361,16 @@ class Bench:
             del order[:size]
         neighbours = by_group(self.rows)
         looks = DAY_SECONDS / self.given.compact_every / len(batches)
+        naps = DAY_SECONDS / NAPTIME_SECONDS / len(batches)
         self.compactions, self.vacuum_seconds = [], 0.0
         seconds, edited, shown = 0.0, 0, 0
         progress = [self._progress(0)]
+        log = self.value("select pg_current_wal_insert_lsn()")
         for number, batch in enumerate(batches):
             # Before the batch: at the end of the day stands what came since the last look, as at any time.
             if int(number * looks) > int((number - 1) * looks):
                 self._compact_as_worker()
+            if int(number * naps) > int((number - 1) * naps):
                 self._vacuum_as_autovacuum()
             documents = []
             for row in (self.rows[n] for n in batch):
@@ -379,6 +400,7 @@ class Bench:
             self.connection.execute("delete from bench.stat")
             self.connection.execute(FILL_STAT, {"collection_id": self.collection_id})
         self._vacuum_as_autovacuum()
+        written = int(self.value("select pg_current_wal_insert_lsn() - %s::pg_lsn", log))
         self.took |= {
             "edits s": seconds,
             "batches": len(batches),
@@ -387,14 +409,18 @@ class Bench:
             "longest compaction s": max(self.compactions, default=0.0),
             "vacuum s": self.vacuum_seconds,
         }
+        if not self.beside:
+            self.took["write-ahead log, kB an edit"] = written / 1000 / len(self.rows)
         self.tables.add("A day of edits", progress)
 
     def merge(self) -> None:
-        """Merge the log to the end, and vacuum it."""
+        """Merge the log to the end, as ``pgrag compact`` does."""
         before = len(self.compactions)
         self._compact_as_worker()
         self.took["merged to the end s"] = sum(self.compactions[before:])
-        self._vacuum_as_autovacuum(all_tables=True)
+        self._vacuum_as_autovacuum()
+        upkeep = self.connection.execute("select pgrag._posting_upkeep()").fetchall()
+        self.took["index built again s"] = sum((self.timed(statement) for (statement,) in upkeep), 0.0)
 
     def _compact_as_worker(self) -> None:
         left: int | None = None
@@ -406,10 +432,7 @@ class Bench:
                 break
             left = now
 
-    def _vacuum_as_autovacuum(self, *, all_tables: bool = False) -> None:
-        if all_tables:
-            self.vacuum_seconds += self.timed("vacuum analyze")
-            return
+    def _vacuum_as_autovacuum(self) -> None:
         self.connection.execute("select pg_stat_force_next_flush()")
         for (statement,) in self.connection.execute(VACUUM_DUE, (["pgrag", "bench"],)).fetchall():
             self.vacuum_seconds += self.timed(statement)
@@ -753,13 +776,13 @@ def main() -> None:
     settings = textsearch_settings(given.pg_textsearch)
     with ExitStack() as stack:
         try:
-            dsn = stack.enter_context(database(given.database_url, settings))
+            dsn = stack.enter_context(database(given.database_url, AT_REST | settings))
         except ServerError as error:
             if not settings:
                 raise
             say(f"pg_textsearch: left out: {error}")
             settings = {}
-            dsn = stack.enter_context(database(None))
+            dsn = stack.enter_context(database(None, AT_REST))
         # Plans are made anew each time, and for one core, whoever searches.
         connection, app = (
             stack.enter_context(psycopg.connect(dsn, autocommit=True, prepare_threshold=None))

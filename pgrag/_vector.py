@@ -19,14 +19,14 @@ where e.extname = 'vector'
 
 
 def register(connection: psycopg.Connection[Any]) -> None:
-    """Let a connection, not in autocommit mode, send and receive vectors; ends its transaction.
+    """Let a connection, in no transaction, send and receive vectors.
 
     Raises:
         psycopg.ProgrammingError: the database has no pgvector.
     """
-    connection.execute(_SEARCH_PATH)
-    register_vector(connection)
-    connection.commit()
+    with connection.transaction():
+        connection.execute(_SEARCH_PATH)
+        register_vector(connection)
 
 
 async def register_async(connection: psycopg.AsyncConnection[Any]) -> None:

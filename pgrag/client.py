@@ -5,12 +5,14 @@ Searching and packing happen in SQL under row-level security; this module hands 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
 import psycopg
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
@@ -32,6 +34,7 @@ _EXPLAIN = (
 )
 _SNIPPETS = "select * from pgrag.snippets(%s, %s::bigint[], %s::int, %s::int, %s, %s, %s)"
 _COLLECTIONS = "select * from pgrag.collections()"
+_CHECK = "select pgrag.check_space(%s, %s, %s, %s)"
 
 _ROLE_REFUSED = (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue)
 _CONNECT_SECONDS = 10.0
@@ -41,76 +44,88 @@ _Call = tuple[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """A query as it goes to the database: its words, its vector and space, and what is to be checked of these."""
+
+    query: str
+    vector: HalfVector | None
+    space: str | None
+    check: tuple[_Call, ...] = ()
+
+    @classmethod
+    def by(
+        cls, encoder: QueryEncoder | None, query: str, embedding: Embedding | None, space: str | None
+    ) -> _Asked:
+        """Embed a query, unless that was done; this may run a model, and no connection should wait for it."""
+        if embedding is not None or encoder is None:
+            return cls(query, None if embedding is None else HalfVector(list(embedding)), space)
+        vector = np.asarray(encoder.encode_queries([query])[0], np.float32)
+        name = space or encoder.name
+        passport = getattr(encoder, "passport", None) or {}
+        check: tuple[_Call, ...] = ()
+        if "model" in passport:
+            check = ((_CHECK, (name, passport["model"], len(vector), passport.get("sha256"))),)
+        # A text without a known word has no direction: words alone find it.
+        return cls(query, HalfVector(vector) if vector.any() else None, name, check)
+
+
 class _Calls:
     """Builds the calls that the sync and the async caller make; the one place that knows their arguments."""
 
-    encoder: QueryEncoder | None
-
+    @staticmethod
     def search(
-        self,
-        query: str,
+        asked: _Asked,
         k: int,
         collections: Sequence[str] | None,
-        embedding: Embedding | None,
         filter: dict[str, Any] | None,  # noqa: A002 - the name of the argument in SQL
         depth: int,
         rrf_k: int,
         weights: dict[str, float] | None,
-        space: str | None,
         exact: bool,
     ) -> _Call:
-        vector, space = self._vector(query, embedding, space)
         arguments = (
-            query,
+            asked.query,
             k,
             None if collections is None else list(collections),
-            vector,
+            asked.vector,
             Jsonb(filter or {}),
             depth,
             rrf_k,
             Jsonb({"lexical": 1, "dense": 1} if weights is None else weights),
-            space,
+            asked.space,
             exact,
         )
         return _SEARCH, arguments
 
-    def explain(self, chunk_ids: Sequence[int], search: _Call) -> _Call:
+    @staticmethod
+    def explain(chunk_ids: Sequence[int], search: _Call) -> _Call:
         query, *rest = search[1]
         return _EXPLAIN, (query, list(chunk_ids), *rest)
 
-    def snippets(self, query: str, chunk_ids: Sequence[int], *shown: int | str | bool) -> _Call:
+    @staticmethod
+    def snippets(query: str, chunk_ids: Sequence[int], *shown: int | str | bool) -> _Call:
         return _SNIPPETS, (query, list(chunk_ids), *shown)
 
+    @staticmethod
     def pack(
-        self,
-        query: str,
+        asked: _Asked,
         budget_tokens: int,
         k: int,
         collections: Sequence[str] | None,
-        embedding: Embedding | None,
         filter: dict[str, Any] | None,  # noqa: A002 - the name of the argument in SQL
-        space: str | None,
         exact: bool,
     ) -> _Call:
-        vector, space = self._vector(query, embedding, space)
         arguments = (
-            query,
+            asked.query,
             budget_tokens,
             k,
             None if collections is None else list(collections),
-            vector,
+            asked.vector,
             Jsonb(filter or {}),
-            space,
+            asked.space,
             exact,
         )
         return _PACK, arguments
-
-    def _vector(
-        self, query: str, embedding: Embedding | None, space: str | None
-    ) -> tuple[HalfVector | None, str | None]:
-        if embedding is None and self.encoder is not None:
-            return HalfVector(self.encoder.encode_queries([query])[0]), space or self.encoder.name
-        return None if embedding is None else HalfVector(list(embedding)), space
 
 
 def _hit(row: _Row) -> Hit:
@@ -123,7 +138,7 @@ class Store:
 
     def __init__(self, pool: ConnectionPool, encoder: QueryEncoder | None = None) -> None:
         self._pool = pool
-        self._calls = _Calls(encoder)
+        self._encoder = encoder
 
     def as_principals(self, *principals: str) -> Caller:
         """Return the view of somebody; ``public`` is always among the principals.
@@ -131,7 +146,7 @@ class Store:
         Args:
             principals: ``user:NAME`` and ``group:NAME``, as many as the caller is; none: what everybody may see.
         """
-        return Caller(self._pool, self._calls, principals)
+        return Caller(self._pool, self._encoder, principals)
 
     def close(self) -> None:
         """Close every connection."""
@@ -149,9 +164,9 @@ class Store:
 class Caller:
     """What somebody may find; every call is one transaction in which the application acts for them."""
 
-    def __init__(self, pool: ConnectionPool, calls: _Calls, principals: Sequence[str]) -> None:
+    def __init__(self, pool: ConnectionPool, encoder: QueryEncoder | None, principals: Sequence[str]) -> None:
         self._pool = pool
-        self._calls = calls
+        self._encoder = encoder
         self.principals = tuple(principals)
 
     def search(
@@ -161,6 +176,7 @@ class Caller:
         k: int = 10,
         collections: Sequence[str] | None = None,
         embedding: Embedding | None = None,
+        encoder: QueryEncoder | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
         depth: int = 100,
         rrf_k: int = 60,
@@ -174,26 +190,28 @@ class Caller:
             query: Words, ``"phrases"``, ``-exclusions`` and ``prefix*``.
             k: Most hits, 1 to 1,000.
             collections: Names; None is all that the caller may see.
-            embedding: The query's vector by the space's model; None is made by the store's encoder where it has
-                one, else in SQL where the space is static, else the search is lexical.
+            embedding: The query's vector by the space's model; None is made by the encoder where there is one, else
+                in SQL where the space has a query encoder there, else the search is lexical.
+            encoder: Makes the query's vector, before the transaction; None is the store's. Where it has a passport, it
+                is compared with the space's in the same transaction. Of no account beside ``embedding``.
             filter: What a document's metadata must contain.
             depth: Candidates of each arm, 1 to 10,000.
             rrf_k: The constant of reciprocal rank fusion.
             weights: Of the arms ``lexical`` and ``dense``; 0 leaves one out.
-            space: Answer from this embedding space.
+            space: Answer from this embedding space; None is that of the encoder's name, or the collections' own.
             exact: Forbid the approximate index.
 
         Returns:
             At most ``k`` hits, best first.
 
         Raises:
-            Refused: an argument is out of its range, or the role may not act for others.
+            Refused: an argument is out of its range, the role may not act for others, or the encoder isn't the
+                space's.
             DatabaseError: the database failed.
         """
-        call = self._calls.search(
-            query, k, collections, embedding, filter, depth, rrf_k, weights, space, exact
-        )
-        return [_hit(row) for row in self._rows(*call)]
+        asked = _Asked.by(encoder or self._encoder, query, embedding, space)
+        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
+        return [_hit(row) for row in self._rows(*call, *asked.check)]
 
     def explain(
         self,
@@ -203,6 +221,7 @@ class Caller:
         k: int = 10,
         collections: Sequence[str] | None = None,
         embedding: Embedding | None = None,
+        encoder: QueryEncoder | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
         depth: int = 100,
         rrf_k: int = 60,
@@ -218,6 +237,7 @@ class Caller:
             k: Most hits of the search.
             collections: Names; None is all that the caller may see.
             embedding: The query's vector.
+            encoder: Makes it, where it isn't given.
             filter: What a document's metadata must contain.
             depth: Candidates of each arm.
             rrf_k: The constant of reciprocal rank fusion.
@@ -228,10 +248,9 @@ class Caller:
         Returns:
             The reasons, chunk by chunk as asked, in the order of the stages.
         """
-        call = self._calls.search(
-            query, k, collections, embedding, filter, depth, rrf_k, weights, space, exact
-        )
-        return [Explanation(*row) for row in self._rows(*self._calls.explain(chunk_ids, call))]
+        asked = _Asked.by(encoder or self._encoder, query, embedding, space)
+        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
+        return [Explanation(*row) for row in self._rows(*_Calls.explain(chunk_ids, call), *asked.check)]
 
     def snippets(
         self,
@@ -263,7 +282,7 @@ class Caller:
             Refused: an argument is out of its range.
         """
         shown = (max_characters, max_fragments, start_mark, stop_mark, escape_html)
-        return dict(self._rows(*self._calls.snippets(query, chunk_ids, *shown)))
+        return dict(self._rows(*_Calls.snippets(query, chunk_ids, *shown)))
 
     def pack(
         self,
@@ -273,6 +292,7 @@ class Caller:
         k: int = 20,
         collections: Sequence[str] | None = None,
         embedding: Embedding | None = None,
+        encoder: QueryEncoder | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
         space: str | None = None,
         exact: bool = False,
@@ -285,6 +305,7 @@ class Caller:
             k: Most candidates.
             collections: As in :meth:`search`, like the rest.
             embedding: The query's vector.
+            encoder: Makes it, where it isn't given.
             filter: What a document's metadata must contain.
             space: Answer from this embedding space.
             exact: Forbid the approximate index.
@@ -295,15 +316,18 @@ class Caller:
         Raises:
             Refused: an argument is out of its range.
         """
-        call = self._calls.pack(query, budget_tokens, k, collections, embedding, filter, space, exact)
-        return context_from_rows(query, budget_tokens, self._rows(*call))
+        asked = _Asked.by(encoder or self._encoder, query, embedding, space)
+        call = _Calls.pack(asked, budget_tokens, k, collections, filter, exact)
+        return context_from_rows(query, budget_tokens, self._rows(*call, *asked.check))
 
     def collections(self) -> list[Collection]:
         """List the collections in which the caller may see something, by name."""
         return [Collection(*row) for row in self._rows(_COLLECTIONS, ())]
 
-    def _rows(self, query: str, arguments: Sequence[Any]) -> list[_Row]:
+    def _rows(self, query: str, arguments: Sequence[Any], *before: _Call) -> list[_Row]:
         with self._transaction() as connection:
+            for check in before:
+                connection.execute(*check)
             return connection.execute(query, arguments or None).fetchall()
 
     @contextmanager
@@ -326,11 +350,11 @@ class AsyncStore:
 
     def __init__(self, pool: AsyncConnectionPool, encoder: QueryEncoder | None = None) -> None:
         self._pool = pool
-        self._calls = _Calls(encoder)
+        self._encoder = encoder
 
     def as_principals(self, *principals: str) -> AsyncCaller:
         """Return the view of somebody, as :meth:`Store.as_principals`."""
-        return AsyncCaller(self._pool, self._calls, principals)
+        return AsyncCaller(self._pool, self._encoder, principals)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -348,9 +372,11 @@ class AsyncStore:
 class AsyncCaller:
     """What somebody may find, for asyncio; the methods of :class:`Caller`."""
 
-    def __init__(self, pool: AsyncConnectionPool, calls: _Calls, principals: Sequence[str]) -> None:
+    def __init__(
+        self, pool: AsyncConnectionPool, encoder: QueryEncoder | None, principals: Sequence[str]
+    ) -> None:
         self._pool = pool
-        self._calls = calls
+        self._encoder = encoder
         self.principals = tuple(principals)
 
     async def search(
@@ -360,6 +386,7 @@ class AsyncCaller:
         k: int = 10,
         collections: Sequence[str] | None = None,
         embedding: Embedding | None = None,
+        encoder: QueryEncoder | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
         depth: int = 100,
         rrf_k: int = 60,
@@ -368,10 +395,9 @@ class AsyncCaller:
         exact: bool = False,
     ) -> list[Hit]:
         """Find the chunks that answer a query best, as :meth:`Caller.search`."""
-        call = self._calls.search(
-            query, k, collections, embedding, filter, depth, rrf_k, weights, space, exact
-        )
-        return [_hit(row) for row in await self._rows(*call)]
+        asked = await _asked(encoder or self._encoder, query, embedding, space)
+        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
+        return [_hit(row) for row in await self._rows(*call, *asked.check)]
 
     async def explain(
         self,
@@ -381,6 +407,7 @@ class AsyncCaller:
         k: int = 10,
         collections: Sequence[str] | None = None,
         embedding: Embedding | None = None,
+        encoder: QueryEncoder | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
         depth: int = 100,
         rrf_k: int = 60,
@@ -389,10 +416,9 @@ class AsyncCaller:
         exact: bool = False,
     ) -> list[Explanation]:
         """Say why chunks are at their places, or where they were lost, as :meth:`Caller.explain`."""
-        call = self._calls.search(
-            query, k, collections, embedding, filter, depth, rrf_k, weights, space, exact
-        )
-        return [Explanation(*row) for row in await self._rows(*self._calls.explain(chunk_ids, call))]
+        asked = await _asked(encoder or self._encoder, query, embedding, space)
+        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
+        return [Explanation(*row) for row in await self._rows(*_Calls.explain(chunk_ids, call), *asked.check)]
 
     async def snippets(
         self,
@@ -407,7 +433,7 @@ class AsyncCaller:
     ) -> dict[int, str]:
         """Show the parts of chunks that a query looks for, with the matches marked, as :meth:`Caller.snippets`."""
         shown = (max_characters, max_fragments, start_mark, stop_mark, escape_html)
-        return dict(await self._rows(*self._calls.snippets(query, chunk_ids, *shown)))
+        return dict(await self._rows(*_Calls.snippets(query, chunk_ids, *shown)))
 
     async def pack(
         self,
@@ -417,20 +443,24 @@ class AsyncCaller:
         k: int = 20,
         collections: Sequence[str] | None = None,
         embedding: Embedding | None = None,
+        encoder: QueryEncoder | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
         space: str | None = None,
         exact: bool = False,
     ) -> Context:
         """Pack the best passages for a query into a token budget, as :meth:`Caller.pack`."""
-        call = self._calls.pack(query, budget_tokens, k, collections, embedding, filter, space, exact)
-        return context_from_rows(query, budget_tokens, await self._rows(*call))
+        asked = await _asked(encoder or self._encoder, query, embedding, space)
+        call = _Calls.pack(asked, budget_tokens, k, collections, filter, exact)
+        return context_from_rows(query, budget_tokens, await self._rows(*call, *asked.check))
 
     async def collections(self) -> list[Collection]:
         """List the collections in which the caller may see something, by name."""
         return [Collection(*row) for row in await self._rows(_COLLECTIONS, ())]
 
-    async def _rows(self, query: str, arguments: Sequence[Any]) -> list[_Row]:
+    async def _rows(self, query: str, arguments: Sequence[Any], *before: _Call) -> list[_Row]:
         async with self._transaction() as connection:
+            for check in before:
+                await connection.execute(*check)
             return await (await connection.execute(query, arguments or None)).fetchall()
 
     @asynccontextmanager
@@ -453,7 +483,7 @@ def connect(dsn: str, *, encoder: QueryEncoder | None = None, connections: int =
 
     Args:
         dsn: Connection string of a member of ``pgrag_app``, or of an administrator who may become one.
-        encoder: Embeds queries outside the database; None: the space's static encoder, in SQL.
+        encoder: Embeds queries outside the database, unless a call names another; None: in SQL, by the space's own.
         connections: Most connections at once.
 
     Raises:
@@ -489,6 +519,15 @@ async def connect_async(dsn: str, *, encoder: QueryEncoder | None = None, connec
     )
     await pool.open()
     return AsyncStore(pool, encoder)
+
+
+async def _asked(
+    encoder: QueryEncoder | None, query: str, embedding: Embedding | None, space: str | None
+) -> _Asked:
+    """Embed a query in a thread, where a model does that; the loop goes on."""
+    if embedding is not None or encoder is None:
+        return _Asked.by(None, query, embedding, space)
+    return await asyncio.to_thread(_Asked.by, encoder, query, None, space)
 
 
 def _no_role(user: str, error: psycopg.Error) -> DatabaseError:

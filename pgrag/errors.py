@@ -99,6 +99,7 @@ CODES = {
     "RG023": "a circle of groups",
     "RG030": "arrays of different length",
     "RG031": "a vector that doesn't belong to the space",
+    "RG032": "a space that is in use",
 }
 
 _NOT_INSTALLED = {"3F000", "42883", "42P01"}

@@ -21,6 +21,7 @@ __all__ = [
     "rebuild",
     "reindex",
     "set_analyzer",
+    "slim",
     "status",
 ]
 
@@ -136,6 +137,22 @@ def compact(
             if row is None or not row[0]:
                 return calls
             on_part(int(row[0]))
+
+
+def slim(connection: psycopg.Connection[Any]) -> bool:
+    """Build the index of the posting log again, concurrently, where it has outgrown its rows; nobody waits for it.
+
+    Args:
+        connection: Of a member of ``pgrag_owner``, in autocommit mode; for others nothing is done.
+
+    Returns:
+        Whether there was anything to do.
+    """
+    with translated():
+        statements = [str(row[0]) for row in connection.execute("select pgrag._posting_upkeep()")]
+        for statement in statements:
+            connection.execute(statement)
+        return bool(statements)
 
 
 def check(

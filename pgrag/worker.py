@@ -1,13 +1,15 @@
 """Serves the stage ``embed``: fills a space with the vectors that it lacks, any number of workers at once.
 
 A chunk is leased, not locked: the model runs between two short transactions, and what a dead worker had is
-free again when its lease is over. What the vector of a text is, is left to the encoder.
+free again when its lease is over. A text is embedded once: copies of it get its vector. What the vector of a
+text is, is left to the encoder.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Protocol
@@ -17,6 +19,7 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg.pq import TransactionStatus
 
+from pgrag.embed import EncoderError
 from pgrag.errors import DatabaseError, PgragError, translated
 
 __all__ = ["DocumentEncoder", "EncoderError", "WorkProgress", "drain", "work"]
@@ -24,7 +27,10 @@ __all__ = ["DocumentEncoder", "EncoderError", "WorkProgress", "drain", "work"]
 LEASE = timedelta(minutes=5)
 
 _CLAIM = "select * from pgrag.claim_chunks(%s, %s, %s)"
-_STORE = "select pgrag.store_vectors(%s, %s, %s, %s)"
+_CHECK = "select pgrag.check_space(%s, %s, %s, %s)"
+_REUSE = "select pgrag.reuse_vectors(%s, %s)"
+_STORE = "select pgrag.store_vectors(%s, %s, %s, %s, %s)"
+_RELEASE = "select pgrag.release_chunks(%s, %s)"
 _FAIL = "select pgrag.fail_chunk(%s, %s, %s)"
 _COMPACT = "select pgrag.compact(%s)"
 _COMPACT_RUNS = 100_000
@@ -36,12 +42,11 @@ _ABOUT_VECTORS = ("22", "RG031")
 _ATTEMPTS = 3
 
 
-class EncoderError(PgragError):
-    """The encoder fails for every text: it is broken, or it isn't the one of the space."""
-
-
 class DocumentEncoder(Protocol):
-    """What a worker needs of an encoder; every ``pgrag.embed.Encoder`` is one."""
+    """What a worker needs of an encoder; every ``pgrag.embed.Encoder`` is one.
+
+    Where it has a ``passport`` and a ``dimension`` too, they are compared with the space's before anything is encoded.
+    """
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one vector a text, shape (n, dimension); a row of zeros where a text has none."""
@@ -55,11 +60,13 @@ class WorkProgress:
         stored: Vectors written.
         failed: Attempts that failed; their chunks wait for another, or were given up, see ``pgrag.failure``.
         passed_over: Chunks whose text changed, or that were deleted, while they were encoded.
+        copied: Of the vectors written, those that another chunk with the same text had, so that none was made.
     """
 
     stored: int = 0
     failed: int = 0
     passed_over: int = 0
+    copied: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +101,12 @@ def drain(
         How many vectors were written.
 
     Raises:
-        Refused: there is no such space.
+        Refused: there is no such space, or its passport is another model's; nothing was encoded then.
         EncoderError: nothing of a batch could be embedded.
         DatabaseError: the database can't be reached any more.
     """
     run = _Run(connection, encoder, space, on_failure)
+    run.check()
     while run.embed_some(batch, lease):
         if on_progress is not None:
             on_progress(run.progress)
@@ -140,6 +148,7 @@ def work(
         PgragError: as of ``drain``.
     """
     run = _Run(connection, encoder, space, on_failure)
+    run.check()
     compact_at = time.monotonic()
     while not wait(0):
         found = run.embed_some(batch, lease)
@@ -176,6 +185,13 @@ class _Run:
         self._space = space
         self._on_failure = on_failure
         self._hopeless = 0
+        self._passport: Mapping[str, Any] = getattr(encoder, "passport", None) or {}
+
+    def check(self) -> None:
+        """Refuse an encoder whose passport isn't that of the space."""
+        if self._encoder is not None and "model" in self._passport:
+            dimension = getattr(self._encoder, "dimension", self._passport.get("dimension"))
+            self._call(_CHECK, self._space, self._passport["model"], dimension, self._passport.get("sha256"))
 
     def embed_some(self, batch: int, lease: timedelta) -> bool:
         """Claim a batch and embed it; False where nothing was due, or nothing is to be embedded."""
@@ -183,58 +199,81 @@ class _Run:
             return False
         chunks = [_Chunk(*row) for row in self._call(_CLAIM, self._space, batch, lease)]
         self._hopeless = _HOPELESS
-        if chunks:
-            self._embed(self._encoder, chunks)
+        try:
+            texts = _by_text(self._without_copies(chunks))
+            if texts:
+                self._embed(self._encoder, texts)
+        except BaseException:
+            # What is left of the batch would wait for the end of its lease, though nobody is at it.
+            with contextlib.suppress(PgragError):
+                self._call(_RELEASE, self._space, [chunk.chunk_id for chunk in chunks])
+            raise
         return bool(chunks)
 
     def compact(self) -> int:
         """Merge a part of the posting log; returns the runs looked at: 0 at its end, and where another is at it."""
         return int(self._call(_COMPACT, _COMPACT_RUNS)[0][0])
 
-    def _embed(self, encoder: DocumentEncoder, chunks: Sequence[_Chunk]) -> None:
-        """Encode and store; where that fails, halve, until those that are to blame stand alone."""
+    def _without_copies(self, chunks: Sequence[_Chunk]) -> list[_Chunk]:
+        """Give chunks the vectors that others with the same text have; return those that nobody has one for."""
+        if not chunks:
+            return []
+        found = set(self._call(_REUSE, self._space, [chunk.chunk_id for chunk in chunks])[0][0])
+        self.progress = replace(
+            self.progress, stored=self.progress.stored + len(found), copied=self.progress.copied + len(found)
+        )
+        return [chunk for chunk in chunks if chunk.chunk_id not in found]
+
+    def _embed(self, encoder: DocumentEncoder, texts: Sequence[Sequence[_Chunk]]) -> None:
+        """Encode and store; where that fails, halve, until the texts that are to blame stand alone."""
         try:
-            vectors = np.asarray(encoder.encode_documents([chunk.text for chunk in chunks]), np.float32)
-            if vectors.ndim != 2 or len(vectors) != len(chunks):
-                raise ValueError(f"{len(chunks)} texts gave vectors of shape {vectors.shape}")
-            self._store(chunks, vectors)
+            vectors = np.asarray(encoder.encode_documents([chunks[0].text for chunks in texts]), np.float32)
+            if vectors.ndim != 2 or len(vectors) != len(texts):
+                raise ValueError(f"{len(texts)} texts gave vectors of shape {vectors.shape}")
+            self._store(texts, vectors)
         except Exception as error:  # a model may raise anything
             if isinstance(error, DatabaseError) and not (error.code or "").startswith(_ABOUT_VECTORS):
                 raise
             if isinstance(error, EncoderError):
                 raise
-            if len(chunks) > 1:
-                middle = len(chunks) // 2
-                self._embed(encoder, chunks[:middle])
-                self._embed(encoder, chunks[middle:])
+            if len(texts) > 1:
+                middle = len(texts) // 2
+                self._embed(encoder, texts[:middle])
+                self._embed(encoder, texts[middle:])
                 return
             reason = error.message if isinstance(error, PgragError) else f"{type(error).__name__}: {error}"
-            self._fail(chunks[0], reason)
+            for chunk in texts[0]:
+                self._fail(chunk, reason)
             self._hopeless -= 1
             if self._hopeless == 0:
                 raise EncoderError(
-                    f"{_HOPELESS} chunks failed one by one and none succeeded; the last: {reason}",
+                    f"{_HOPELESS} texts failed one by one and none succeeded; the last: {reason}",
                     f"See whether the model works and is of space {self._space}; the chunks stay queued.",
                 ) from error
 
-    def _store(self, chunks: Sequence[_Chunk], vectors: NDArray[np.float32]) -> None:
+    def _store(self, texts: Sequence[Sequence[_Chunk]], vectors: NDArray[np.float32]) -> None:
         sound = [bool(row.all()) for row in np.isfinite(vectors)]
-        good = [number for number in range(len(chunks)) if sound[number]]
-        if good:
-            ids = [chunks[number].chunk_id for number in good]
-            hashes = [chunks[number].hash for number in good]
-            # A text without a known word has no direction: it leaves the queue, and words alone find it.
-            texts = [_text(vectors[number]) if vectors[number].any() else None for number in good]
-            wanted = sum(text is not None for text in texts)
-            stored = int(self._call(_STORE, self._space, ids, hashes, texts)[0][0])
+        ids: list[int] = []
+        hashes: list[bytes] = []
+        written: list[str | None] = []
+        for chunks, vector, good in zip(texts, vectors, sound, strict=True):
+            if good:
+                ids += [chunk.chunk_id for chunk in chunks]
+                hashes += [chunk.hash for chunk in chunks]
+                # A text without a known word has no direction: it leaves the queue, and words alone find it.
+                written += [_text(vector) if vector.any() else None] * len(chunks)
+        if ids:
+            wanted = sum(text is not None for text in written)
+            weights = self._passport.get("sha256")
+            stored = int(self._call(_STORE, self._space, ids, hashes, written, weights)[0][0])
             self.progress = replace(
                 self.progress,
                 stored=self.progress.stored + stored,
                 passed_over=self.progress.passed_over + wanted - stored,
             )
             self._hopeless = -1  # the encoder works
-        for number, chunk in enumerate(chunks):
-            if not sound[number]:
+        for chunks, good in zip(texts, sound, strict=True):
+            for chunk in () if good else chunks:
                 self._fail(chunk, "its vector is not finite")
 
     def _fail(self, chunk: _Chunk, reason: str) -> None:
@@ -253,6 +292,14 @@ class _Run:
                 if not (error.code or "").startswith("40") or attempt == _ATTEMPTS:
                     raise
         raise AssertionError("unreachable")
+
+
+def _by_text(chunks: Sequence[_Chunk]) -> list[list[_Chunk]]:
+    """Put chunks of one text together; short texts first, so that a batch of the model's is of one length."""
+    texts: dict[bytes, list[_Chunk]] = {}
+    for chunk in chunks:
+        texts.setdefault(chunk.hash, []).append(chunk)
+    return sorted(texts.values(), key=lambda same: len(same[0].text))
 
 
 def _text(vector: NDArray[np.float32]) -> str:

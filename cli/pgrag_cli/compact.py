@@ -9,6 +9,7 @@ import typer
 
 from pgrag.errors import translated
 from pgrag.index import compact as merge
+from pgrag.index import slim
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
 
 __all__ = ["compact"]
@@ -22,8 +23,11 @@ def compact(
     looked_at: list[int] = []
     with translated(), psycopg.connect(resolve_dsn(database_url), autocommit=True) as connection:
         transactions = merge(connection, max_runs=max_runs, on_part=looked_at.append)
+        built = slim(connection)
     did = f"{transactions:,} {'transaction' if transactions == 1 else 'transactions'}"
     if looked_at:
         # "Or more", since the transaction that comes to the end of the log doesn't say how many it looked at.
         did += f" that looked at {sum(looked_at):,} runs or more"
+    if built:
+        did += "; its B-tree was built again"
     typer.echo(f"The lexical index is compact, after {did}.", err=True)

@@ -12,6 +12,7 @@ from pgrag.spaces import use_model
 from pgrag.worker import WorkProgress
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
 from pgrag_cli._encoder import load_encoder
+from pgrag_cli.space._progress import build_progress
 
 __all__ = ["embed"]
 
@@ -38,8 +39,12 @@ def embed(
     def show(progress: WorkProgress) -> None:
         typer.echo(f"{progress.stored:,} vectors", err=True)
 
-    with translated(), psycopg.connect(resolve_dsn(database_url), autocommit=True) as connection:
-        written = use_model(connection, collection, encoder, on_progress=show)
+    with (
+        translated(),
+        psycopg.connect(resolve_dsn(database_url), autocommit=True) as connection,
+        build_progress() as show_build,
+    ):
+        written = use_model(connection, collection, encoder, on_progress=show, on_build=show_build)
     typer.echo(
         f'Collection "{collection}" is searched by {encoder.name}; {written:,} vectors were new.', err=True
     )

@@ -21,6 +21,8 @@ from pgrag_cli.compact import compact
 from pgrag_cli.create_collection import create_collection
 from pgrag_cli.down import down
 from pgrag_cli.embed import embed
+from pgrag_cli.eval import COMMANDS as EVAL_COMMANDS
+from pgrag_cli.eval import app as eval_app
 from pgrag_cli.ingest import ingest
 from pgrag_cli.init import init
 from pgrag_cli.member import add_member, remove_member
@@ -28,12 +30,14 @@ from pgrag_cli.pack import pack
 from pgrag_cli.psql import psql
 from pgrag_cli.reindex import reindex
 from pgrag_cli.search import search
+from pgrag_cli.space import COMMANDS as SPACE_COMMANDS
+from pgrag_cli.space import app as space_app
 from pgrag_cli.status import status
 from pgrag_cli.up import up
 from pgrag_cli.upgrade import upgrade
 from pgrag_cli.worker import worker
 
-__all__ = ["COMMANDS", "app", "run"]
+__all__ = ["COMMANDS", "GROUPS", "app", "run"]
 
 COMMANDS: list[Callable[..., None]] = [
     up,
@@ -56,6 +60,9 @@ COMMANDS: list[Callable[..., None]] = [
     remove_member,
 ]
 
+# Commands that share their first word.
+GROUPS: dict[str, list[Callable[..., None]]] = {"space": SPACE_COMMANDS, "eval": EVAL_COMMANDS}
+
 app = typer.Typer(
     name="pgrag",
     help="Search with permissions and citations, inside PostgreSQL.",
@@ -68,6 +75,10 @@ for command in COMMANDS:
     app.command(command.__name__.replace("_", "-"), cls=QueryCommand if command in (search, pack) else None)(
         command
     )
+
+
+app.add_typer(space_app, name="space")
+app.add_typer(eval_app, name="eval")
 
 
 def _print_version(wanted: bool) -> None:

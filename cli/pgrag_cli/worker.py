@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import select
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import psycopg
@@ -22,9 +19,13 @@ from rich.progress import Progress, SpinnerColumn, TaskProgressColumn, TextColum
 from pgrag.errors import translated
 from pgrag.worker import WorkProgress, work
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
-from pgrag_cli._encoder import load_encoder
+from pgrag_cli._encoder import MODEL_HELP, load_encoder
+from pgrag_cli._signals import stop_signals
 
 __all__ = ["worker"]
+
+# Between two lines of progress where nobody watches.
+_SAY_SECONDS = 10.0
 
 
 def worker(
@@ -40,7 +41,7 @@ def worker(
             "--model",
             metavar="MODEL",
             show_default=False,
-            help="A sentence-transformers model, or the folder of a static encoder; else the shipped one.",
+            help=f"{MODEL_HELP}; else the shipped encoder.",
         ),
     ] = None,
     encoder: Annotated[
@@ -79,7 +80,7 @@ def worker(
         raise typer.BadParameter("embeds nothing, so no model or space is of use", param_hint="--no-encoder")
     loaded = load_encoder(model, space) if encoder else None
     with ExitStack() as stack:
-        wait = stack.enter_context(_stop_signals())
+        wait = stack.enter_context(stop_signals())
         with translated():
             connection = stack.enter_context(psycopg.connect(resolve_dsn(database_url), autocommit=True))
         show = _progress(stack)
@@ -106,27 +107,8 @@ def worker(
         raise typer.Exit(1)
 
 
-@contextmanager
-def _stop_signals() -> Iterator[Callable[[float], bool]]:
-    """Yield a wait that ends, and returns True from then on, when SIGTERM or SIGINT comes."""
-    read, write = os.pipe()
-
-    def ask(number: int, _frame: FrameType | None) -> None:
-        os.write(write, b".")
-        signal.signal(number, before[signal.Signals(number)])
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield lambda seconds: bool(select.select([read], [], [], seconds)[0])
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        os.close(read)
-        os.close(write)
-
-
 def _progress(stack: ExitStack) -> Callable[[WorkProgress], None]:
-    """Show the counts on stderr: as they grow on a terminal, else a line when the queue has been emptied."""
+    """Show the counts on stderr: as they grow on a terminal, else now and then, and when the queue is empty."""
     console = Console(stderr=True)
     said = WorkProgress()
     if console.is_terminal:
@@ -134,20 +116,27 @@ def _progress(stack: ExitStack) -> Callable[[WorkProgress], None]:
         bar = stack.enter_context(Progress(*columns, console=console, transient=True))
         task = bar.add_task(_words(said), total=None)
         return lambda progress: bar.update(task, completed=progress.stored, description=_words(progress))
-    last = said
+    last, said_at = said, time.monotonic()
 
     def say(progress: WorkProgress) -> None:
-        nonlocal said, last
+        nonlocal said, last, said_at
+        seconds = time.monotonic() - said_at
         if progress == last and progress != said:
             typer.echo(_words(progress), err=True)
-            said = progress
+            said, said_at = progress, time.monotonic()
+        elif seconds >= _SAY_SECONDS:
+            rate = (progress.stored - said.stored) / seconds
+            if progress != said:
+                typer.echo(f"{_words(progress)}; {rate:,.0f} vectors a second", err=True)
+            said, said_at = progress, time.monotonic()
         last = progress
 
     return say
 
 
 def _words(progress: WorkProgress) -> str:
+    copied = f" ({progress.copied:,} of a text that had one)" if progress.copied else ""
     return (
-        f"{progress.stored:,} vectors stored, {progress.failed:,} attempts failed,"
+        f"{progress.stored:,} vectors stored{copied}, {progress.failed:,} attempts failed,"
         f" {progress.passed_over:,} chunks had changed"
     )

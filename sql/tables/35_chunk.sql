@@ -26,6 +26,9 @@ create table pgrag.chunk (
     references pgrag.document (collection_id, document_id, acl_id) on update cascade on delete cascade
 );
 
+-- By which a text that was embedded for another chunk is found again, see pgrag.reuse_vectors.
+create index chunk_hash_idx on pgrag.chunk (hash);
+
 comment on table pgrag.chunk is 'A passage of a document: what is searched, ranked and cited.';
 comment on column pgrag.chunk.ordinal is 'Place in the document, from 0.';
 comment on column pgrag.chunk.page is 'Page the passage starts on, from 1; NULL where the source has no pages.';

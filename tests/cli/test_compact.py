@@ -32,6 +32,18 @@ def test_where_one_transaction_is_enough_it_says_so(db: Any) -> None:
     assert pgrag(db.dsn, "compact").stderr == "The lexical index is compact, after 1 transaction.\n"
 
 
+def test_an_index_that_outgrew_its_rows_is_built_again(db: Any) -> None:
+    db.execute(
+        "insert into pgrag.posting (term, collection_id, acl_id, n, sign, max_tf, min_ratio, entries)"
+        " select t, 1, 1, 1, 1, 1, 5, array[pgrag._pack_posting(t, 1, 5)] from generate_series(1, 50000) as t"
+    )
+    db.execute("delete from pgrag.posting")
+    db.put("a.md", "pump valve")
+    db.execute("vacuum analyze pgrag.posting")
+    assert pgrag(db.dsn, "compact").stderr.endswith("; its B-tree was built again.\n")
+    assert pgrag(db.dsn, "compact").stderr == "The lexical index is compact, after 1 transaction.\n"
+
+
 def test_one_run_at_a_time_is_wrong_usage(db: Any) -> None:
     assert pgrag(db.dsn, "compact", "--max-runs", "1").returncode == 2
 

@@ -118,7 +118,7 @@ def test_once_empties_the_queue_and_says_what_it_did(queued: Any, start: Any) ->
 
 def test_json_is_one_object_on_stdout(start: Any) -> None:
     _, out, _ = start("--once", "--json").ends()
-    assert json.loads(out) == {"stored": CHUNKS, "failed": 0, "passed_over": 0}
+    assert json.loads(out) == {"stored": CHUNKS, "failed": 0, "passed_over": 0, "copied": 0}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -183,7 +183,7 @@ def test_the_heartbeat_is_touched(start: Any, tmp_path: Path) -> None:
 
 def test_a_failure_is_named_and_the_exit_code_is_1(queued: Any, start: Any) -> None:
     # An encoder of another dimension than the space's.
-    queued.execute("update pgrag.space set dimension = 3 where name = %s", (SPACE,))
+    queued.execute("update pgrag.space set dimension = 3, model_dimension = 3 where name = %s", (SPACE,))
     code, out, err = start("--once").ends()
     assert code == 1
     assert out.startswith(f"0 vectors stored, {CHUNKS} attempts failed")
@@ -206,6 +206,13 @@ def test_without_an_encoder_it_merges_the_index_and_needs_no_space(db: Any) -> N
     done = pgrag(db.dsn, "worker", "--no-encoder", "--once")
     assert (done.returncode, done.stderr) == (0, "")
     assert db.value("select count(*) from pgrag.posting") == len({"pump", "station"})
+
+
+def test_copies_of_a_text_are_counted_apart(queued: Any, start: Any) -> None:
+    start("--once").ends()
+    queued.put("copy.md", "Note number 0.")
+    out = start("--once").ends()[1]
+    assert out == "1 vectors stored (1 of a text that had one), 0 attempts failed, 0 chunks had changed\n"
 
 
 def test_without_an_encoder_no_model_may_be_named(db: Any) -> None:

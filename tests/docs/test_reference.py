@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import typer.main
 
 import pgrag
 from pgrag.install import sql_folder
-from pgrag_cli.main import COMMANDS, app
+from pgrag_cli.main import COMMANDS, GROUPS, app
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -51,12 +52,22 @@ def function_table() -> list[str]:
     return rows
 
 
+def every_command() -> dict[str, Callable[..., None]]:
+    """The commands by the words that call them, such as ``space list``."""
+    alone = {command.__name__.replace("_", "-"): command for command in COMMANDS}
+    grouped = {
+        f"{group} {command.__name__.rstrip('_').replace('_', '-')}": command
+        for group, commands in GROUPS.items()
+        for command in commands
+    }
+    return alone | grouped
+
+
 def command_table() -> list[str]:
-    """A row a command, with the first line of its help."""
+    """A row a command, with the first line of its help; those of a group come after the rest."""
     rows = ["| command | what it does |", "| --- | --- |"]
-    for command in COMMANDS:
-        name = command.__name__.replace("_", "-")
-        rows.append(f"| `pgrag {name}` | {first_line(command)} |")
+    for words, command in every_command().items():
+        rows.append(f"| `pgrag {words}` | {first_line(command)} |")
     return rows
 
 
@@ -75,6 +86,16 @@ def first_line(thing: object) -> str:
     assert text, f"{thing} has no docstring"
     sentence = " ".join(text.split("\n\n")[0].split())
     return re.sub(r":\w+:`(\w+\.)*(\w+)`", r"`\2`", sentence).replace("``", "`")
+
+
+def test_every_command_is_called_by_the_words_that_are_listed() -> None:
+    found: Any = typer.main.get_command(app)
+    words = {
+        f"{name} {inner}" if inner else name
+        for name, one in found.commands.items()
+        for inner in getattr(one, "commands", [""])
+    }
+    assert words == set(every_command())
 
 
 def test_the_readme_lists_the_public_functions() -> None:
@@ -96,10 +117,12 @@ def test_the_database_has_the_public_functions_and_no_others(db: Any) -> None:
     assert {name for (name,) in rows} == {file.stem for file in public_files()}
 
 
-@pytest.mark.parametrize("command", [command.__name__.replace("_", "-") for command in COMMANDS])
-def test_every_option_and_argument_of_a_command_has_help(command: str) -> None:
-    group: Any = typer.main.get_command(app)
-    parameters = group.commands[command].params
+@pytest.mark.parametrize("words", every_command())
+def test_every_option_and_argument_of_a_command_has_help(words: str) -> None:
+    found: Any = typer.main.get_command(app)
+    for word in words.split():
+        found = found.commands[word]
+    parameters = found.params
     assert [one.name for one in parameters if not getattr(one, "help", None) and one.name != "help"] == []
 
 

@@ -118,8 +118,8 @@ def test_a_person_without_any_right_gets_no_error_that_names_the_collection(
     fill(database, HANDBOOK / "documents" / "hr")
     query = "select * from pgrag.search('salary', collections => array[%s], embedding => '[1,2]'::halfvec, space => %s)"
     for collection in ("handbook", "nowhere"):
-        for space in ("minilm-static", "nowhere"):
+        for space in ("minilm-static-2", "nowhere"):
             assert database.rows_as("user:nobody", query, (collection, space)) == []
     with pytest.raises(psycopg.Error, match="dimension 384, got dimension 2"):
-        database.rows_as("user:lena", query, ("handbook", "minilm-static"))
+        database.rows_as("user:lena", query, ("handbook", "minilm-static-2"))
     database.close()

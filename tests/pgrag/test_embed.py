@@ -64,9 +64,21 @@ def test_a_batch_gives_the_same_bits_as_single_texts(encoder: StaticEncoder) -> 
     )
 
 
-def test_the_order_of_words_changes_no_bit(encoder: StaticEncoder) -> None:
+def test_the_order_of_words_that_are_no_pair_changes_no_bit(encoder: StaticEncoder) -> None:
     words = ["rotate", "the", "signing", "key", "before", "it", "expires", "and", "tell", "the", "owner"]
-    assert np.array_equal(encoder.encode([" ".join(words)]), encoder.encode([" ".join(reversed(words))]))
+    assert np.array_equal(encoder.encode([" ; ".join(words)]), encoder.encode([" ; ".join(reversed(words))]))
+
+
+def test_a_pair_of_words_adds_its_vector_where_they_are_neighbours(encoder: StaticEncoder) -> None:
+    of = token_vectors(encoder)
+    total = 2 * of["how"] + 2 * of["to"] + of["how to"] + of[","] + of["!"]
+    assert encoder.encode(["How to, how! to"])[0] == pytest.approx(total / np.linalg.norm(total), abs=1e-6)
+
+
+def test_part_of_a_word_is_no_neighbour(encoder: StaticEncoder) -> None:
+    of = token_vectors(encoder)
+    total = of["how"] + of["token"] + of["##izer"] + of["to"]
+    assert encoder.encode(["how tokenizer to"])[0] == pytest.approx(total / np.linalg.norm(total), abs=1e-6)
 
 
 def test_documents_and_queries_are_encoded_alike(encoder: StaticEncoder) -> None:

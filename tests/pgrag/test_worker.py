@@ -252,6 +252,120 @@ def test_what_a_dead_worker_had_is_free_when_its_lease_is_over(
     assert drain(writer, HashEncoder(), space=SPACE) == len(WORDS)
 
 
+class Named(HashEncoder):
+    """One with a passport."""
+
+    dimension = DIMENSION
+
+    def __init__(self, model: str = "sha256", sha256: str | None = None) -> None:
+        super().__init__()
+        self.passport = {"model": model, "dimension": DIMENSION} | ({"sha256": sha256} if sha256 else {})
+
+
+def test_what_a_broken_encoder_had_is_free_at_once_and_no_attempt_is_counted(
+    queued: Any, writer: psycopg.Connection[Any]
+) -> None:
+    class Down(HashEncoder):
+        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            raise EncoderError("the endpoint is down")
+
+    with pytest.raises(EncoderError, match="the endpoint is down"):
+        drain(writer, Down(), space=SPACE)
+    assert queued.value("select max(attempts) from pgrag.embed_queue") == 0
+    assert drain(writer, HashEncoder(), space=SPACE) == len(WORDS)
+
+
+def test_copies_of_a_text_are_encoded_once(queued: Any, writer: psycopg.Connection[Any]) -> None:
+    for number in range(3):
+        queued.put(f"copy{number}.md", "A tree called fir.")
+    encoder = HashEncoder()
+    assert drain(writer, encoder, space=SPACE) == len(WORDS) + 3
+    assert sorted(text for batch in encoder.batches for text in batch if "fir" in text) == [
+        "\nA tree called fir."
+    ]
+    assert (vectors(queued), waiting(queued)) == (len(WORDS) + 3, 0)
+
+
+def test_a_text_that_the_space_has_is_not_encoded_again(queued: Any, writer: psycopg.Connection[Any]) -> None:
+    drain(writer, HashEncoder(), space=SPACE)
+    queued.put("copy.md", f"A tree called {WORDS[0]}.")
+    encoder = HashEncoder()
+    done = work(writer, encoder, space=SPACE, wait=never, once=True)
+    assert (encoder.batches, done) == ([], WorkProgress(stored=1, copied=1))
+    assert waiting(queued) == 0
+
+
+def test_copies_in_a_later_batch_are_not_encoded_again(queued: Any, writer: psycopg.Connection[Any]) -> None:
+    for number in range(6):
+        queued.put(f"copy{number}.md", "A tree called fir.")
+    encoder = HashEncoder()
+    drain(writer, encoder, space=SPACE, batch=2)
+    assert sum("fir" in text for batch in encoder.batches for text in batch) == 1
+
+
+def test_copies_of_a_text_that_fails_fail_all(queued: Any, writer: psycopg.Connection[Any]) -> None:
+    queued.put("copy.md", f"A tree called {WORDS[0]}.")
+    failed: list[int] = []
+    drain(
+        writer,
+        HashEncoder(broken=[WORDS[0]]),
+        space=SPACE,
+        on_failure=lambda chunk_id, _reason: failed.append(chunk_id),
+    )
+    assert len(failed) == 2
+    assert waiting(queued) == 2
+
+
+def test_short_texts_come_first(queued: Any, writer: psycopg.Connection[Any]) -> None:
+    queued.put("long.md", "A tree called " + "very " * 20 + "old.")
+    queued.put("short.md", "A tree.")
+    encoder = HashEncoder()
+    drain(writer, encoder, space=SPACE)
+    lengths = [len(text) for text in encoder.batches[0]]
+    assert lengths == sorted(lengths)
+
+
+def test_another_model_is_refused_before_anything_is_encoded(
+    queued: Any, writer: psycopg.Connection[Any]
+) -> None:
+    encoder = Named(model="md5")
+    with pytest.raises(Refused, match=f'"{SPACE}" holds vectors of sha256 .* got those of md5'):
+        drain(writer, encoder, space=SPACE)
+    assert (encoder.batches, waiting(queued)) == ([], len(WORDS))
+
+
+def test_other_weights_are_refused_before_anything_is_encoded(
+    queued: Any, writer: psycopg.Connection[Any]
+) -> None:
+    queued.execute('update pgrag.space set passport = \'{"sha256": "aaaa"}\' where name = %s', (SPACE,))
+    encoder = Named(sha256="bbbb")
+    with pytest.raises(Refused, match=r"aaaa.* got .*bbbb"):
+        work(writer, encoder, space=SPACE, wait=never, once=True)
+    assert encoder.batches == []
+
+
+def test_a_model_whose_weights_change_while_it_works_is_refused(
+    queued: Any, writer: psycopg.Connection[Any]
+) -> None:
+    class Changing(Named):
+        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            queued.execute(
+                'update pgrag.space set passport = \'{"sha256": "aaaa"}\' where name = %s', (SPACE,)
+            )
+            return super().encode_documents(texts)
+
+    reasons: list[str] = []
+    encoder = Changing(sha256="bbbb")
+    drain(writer, encoder, space=SPACE, on_failure=lambda _id, reason: reasons.append(reason))
+    assert vectors(queued) == 0
+    assert "bbbb" in reasons[0]
+
+
+def test_the_spaces_model_with_its_weights_works(queued: Any, writer: psycopg.Connection[Any]) -> None:
+    queued.execute('update pgrag.space set passport = \'{"sha256": "aaaa"}\' where name = %s', (SPACE,))
+    assert drain(writer, Named(sha256="aaaa"), space=SPACE) == len(WORDS)
+
+
 def test_a_space_that_does_not_exist_is_refused(writer: psycopg.Connection[Any]) -> None:
     with pytest.raises(Refused, match='space "nope" does not exist'):
         drain(writer, HashEncoder(), space="nope")

@@ -6,17 +6,18 @@ as $$
 declare
     -- What only writers call. Every other function is for readers too, since a reader's query may reach it.
     for_writers text[] := array[
-        '_acl_id', '_check_chunks', '_check_language', '_check_postings', '_check_readers', '_check_statistics', '_check_vectors', '_collection_sizes',
-        '_embed_static_document', '_unpack_postings', 'attach_space', 'check', 'check_space', 'claim_chunks', 'collection_settings',
-        'compact', 'create_collection', 'create_principals',
-        'delete_document', 'fail_chunk', 'load_staged', 'prune_documents', 'put_document', 'rebuild_postings', 'record_failure',
-        'reindex_chunks', 'set_analyzer', 'set_readers', 'space_backlog', 'status',
-        'store_vectors', 'unchanged', 'unknown_readers'
+        '_acl_id', '_build_key', '_check_chunks', '_check_language', '_check_postings', '_check_readers', '_check_statistics', '_check_vectors',
+        '_collection_sizes', '_embed_static_document', '_posting_upkeep', '_space_indexes', '_unpack_postings', 'attach_space', 'check', 'claim_chunks',
+        'collection_settings', 'compact', 'create_collection', 'create_principals', 'delete_document', 'embed_pending', 'fail_chunk', 'import_judged',
+        'judged_queries', 'load_staged', 'prune_documents', 'put_document', 'rebuild_postings', 'record_failure', 'record_run', 'reindex_chunks', 'release_chunks', 'reuse_vectors',
+        'set_analyzer', 'set_readers', 'space_backlog', 'space_passport', 'space_progress', 'spaces', 'status', 'store_vectors', 'unchanged',
+        'unknown_readers'
     ];
     for_owner text[] := array[
-        '_access_version', '_acl_bits_stamp', '_compute_acl_bits', '_content_policies', '_embedding_table', '_fold_logs', '_grant_functions',
-        '_merge_runs',
-        '_private_policies', 'activate_space', 'add_member', 'create_space', 'load_encoder_tokens', 'open_space', 'remove_member'
+        '_access_version', '_acl_bits_stamp', '_check_refit', '_begin_build', '_build_bytes', '_build_progress', '_compute_acl_bits', '_content_policies',
+        '_embedding_table', '_end_build', '_fits_build', '_fold_logs', '_grant_functions', '_merge_runs', '_private_policies', '_sample_vectors', '_space_lack',
+        '_write_cost', 'activate_space', 'add_member', 'calibrate_space', 'center_codes', 'create_space', 'drop_space', 'load_encoder_tokens', 'note_figures', 'open_space',
+        'pause_space', 'ready_space', 'remove_member', 'resume_space', 'retire_space', 'sample_passages', 'set_query_encoder'
     ];
     made record;
 begin

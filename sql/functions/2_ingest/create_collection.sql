@@ -35,9 +35,10 @@ begin
             using errcode = 'RG004', hint = 'Put documents into it, or choose another name.';
     end if;
     if space is null then
-        -- The static space needs no process outside the database, so whoever loaded it has hybrid search at once.
+        -- The static space needs no process outside the database, so whoever loaded it has hybrid search at once. The
+        -- newest: an older one holds the vectors of a table that an earlier release shipped.
         select s.space_id into chosen_id from pgrag.space as s
-        where s.kind = 'static' and s.state = 'active' order by s.space_id limit 1;
+        where s.kind = 'static' and s.state = 'active' order by s.space_id desc limit 1;
     else
         select s.space_id into chosen_id from pgrag.space as s where s.name = create_collection.space;
         if chosen_id is null then
@@ -55,5 +56,5 @@ $$;
 
 comment on function pgrag.create_collection(text, text, float8, float8, int, text) is
 'Makes a collection, the place where documents are put; returns its collection_id.
-analyzer: a text search configuration. k1 0 to 10 and b 0 to 1: BM25. chunk_tokens: most tokens in a chunk, 16 to 8,192. space: its embedding space; NULL: the first active static space, or none, and then search is lexical.
+analyzer: a text search configuration. k1 0 to 10 and b 0 to 1: BM25. chunk_tokens: most tokens in a chunk, 16 to 8,192. space: its embedding space; NULL: the newest active static space, or none, and then search is lexical.
 For members of pgrag_writer and pgrag_owner. Errors: RG001 a name or number out of its range, RG004 the name is taken, RG005 no such space, RG010 no such analyzer.';

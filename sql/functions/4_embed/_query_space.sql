@@ -16,7 +16,7 @@ begin
     end if;
     select array_agg(distinct c.active_space_id) into ids
     from pgrag.collection as c
-    inner join pgrag.space as s on s.space_id = c.active_space_id and s.kind = 'static';
+    inner join pgrag.space as s on s.space_id = c.active_space_id and s.query_encoder is not null;
     if cardinality(ids) > 1 then
         raise exception 'the collections use % spaces', cardinality(ids)
             using errcode = 'RG005', hint = 'Name one: space => ...';
@@ -26,4 +26,4 @@ end
 $$;
 
 comment on function pgrag._query_space(text) is
-'Chooses the space that a query without a collection is embedded in: the named one, or the only static space that visible collections use. NULL where none does. Error RG005: no such space, or several.';
+'Chooses the space that a query without a collection is embedded in: the named one, or the only space with a query encoder that visible collections use. NULL where none does. Error RG005: no such space, or several.';

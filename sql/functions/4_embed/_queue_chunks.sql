@@ -14,11 +14,15 @@ begin
         order by s.space_id, n.chunk_id;
         return null;
     end if;
+    -- Spaces that were detached from the collection keep vectors too, for when they are attached again.
     for in_space in
-        select distinct s.space_id
-        from new_rows as n
-        inner join old_rows as o on o.collection_id = n.collection_id and o.chunk_id = n.chunk_id and o.hash <> n.hash
-        inner join pgrag.collection_space as s on s.collection_id = n.collection_id
+        select s.space_id
+        from pgrag.space as s
+        where exists (
+            select from new_rows as n
+            inner join old_rows as o on o.collection_id = n.collection_id and o.chunk_id = n.chunk_id and o.hash <> n.hash
+        )
+        order by s.space_id
     loop
         execute format(
             'delete from pgrag.%I as e

@@ -15,13 +15,23 @@ begin
     if not found then
         return 0;
     end if;
-    insert into pgrag.embed_queue (collection_id, space_id, chunk_id)
-    select c.collection_id, of_id, c.chunk_id from pgrag.chunk as c where c.collection_id = to_id
-    on conflict on constraint embed_queue_pkey do nothing;
+    if exists (select from pgrag.space as s where s.space_id = of_id and s.state = 'retired') then
+        update pgrag.space as s set state = 'building' where s.space_id = of_id;
+    end if;
+    -- A space that was detached kept its vectors, and those that are still there are of the text of now.
+    execute format(
+        'insert into pgrag.embed_queue (collection_id, space_id, chunk_id)
+        select c.collection_id, $2, c.chunk_id
+        from pgrag.chunk as c
+        where c.collection_id = $1
+            and not exists (select from pgrag.%I as e where e.collection_id = c.collection_id and e.chunk_id = c.chunk_id)
+        on conflict on constraint embed_queue_pkey do nothing', 'embedding_' || of_id
+    ) using to_id, of_id;
     get diagnostics queued = row_count;
     return queued;
 end
 $$;
 
 comment on function pgrag.attach_space(text, text) is
-'Lets a space hold the vectors of a collection, and queues what it lacks; returns how many chunks were queued. Searches are not changed until pgrag.activate_space. Writers wait until this transaction ends. For members of pgrag_writer and pgrag_owner. Errors: RG002, RG005.';
+'Lets a space hold the vectors of a collection, and queues what it lacks; returns how many chunks were queued. Searches are not changed until pgrag.activate_space. Writers wait until this transaction ends.
+A retired space is in use again from now on; vectors that it kept are not made again. For members of pgrag_writer and pgrag_owner; a retired space is the owner''s. Errors: RG002, RG005.';

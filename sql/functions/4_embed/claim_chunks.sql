@@ -14,6 +14,7 @@ begin
         select q.chunk_id
         from pgrag.embed_queue as q
         where q.space_id = in_space and q.not_before <= now() and (q.leased_until is null or q.leased_until < now())
+            and not exists (select from pgrag.space as s where s.space_id = in_space and s.paused)
         order by q.chunk_id
         limit batch
         for update skip locked
@@ -34,5 +35,5 @@ end
 $$;
 
 comment on function pgrag.claim_chunks(text, int, interval) is
-'Gives a worker chunks to embed, for a while: at most `batch` (1 to 100,000), by chunk_id; no other worker gets them until the lease is over.
+'Gives a worker chunks to embed, for a while: at most `batch` (1 to 100,000), by chunk_id; no other worker gets them until the lease is over. Nothing of a paused space.
 content is what is to be embedded: context, a line feed, content. Commit before the model is called. For members of pgrag_writer and pgrag_owner. Errors: RG001, RG005.';

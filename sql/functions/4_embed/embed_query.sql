@@ -13,7 +13,7 @@ end
 $$;
 
 comment on function pgrag.embed_query(text, text) is
-'The vector of a query, of length 1, by the static encoder of a space; for pgrag.search_dense and <=>.
-query: any text; case, accents and control characters don''t matter. space: a space''s name; NULL is the static space that the visible collections use.
-NULL when the query is NULL, has no token that the encoder knows, or the space has no static encoder: search is lexical then. The space must be visible
+'The vector of a query, of length 1, by the query encoder of a space, a table of token vectors; for pgrag.search_dense and <=>.
+query: any text; case, accents and control characters don''t matter. space: a space''s name; NULL is the only space with a query encoder that the visible collections use.
+NULL when the query is NULL, has no token that the encoder knows, or the space has no query encoder: search is lexical then. The space must be visible
 to the caller. Errors: see pgrag._query_space.';

@@ -54,10 +54,11 @@ begin
             on g.collection_id = u.collection_id and g.term = u.term and g.acl_id = u.acl_id and g.entry = u.entry
     ),
 
-    taken as (
-        delete from pgrag.posting as p
-        where p.ctid = any(array(select c.place from chosen as c))
-        returning p.collection_id, p.term, p.acl_id, p.sign, p.entries
+    taken as materialized (
+        select p.place, p.collection_id, p.term, p.acl_id, p.sign, p.entries,
+            row_number() over (partition by p.collection_id, p.term, p.acl_id order by p.sign desc, p.n desc, p.place) as slot
+        from part as p
+        where p.place in (select c.place from chosen as c)
     ),
 
     net as (
@@ -75,12 +76,40 @@ begin
         cross join lateral generate_series(1, abs(n.times))
     ),
 
-    made as (
-        insert into pgrag.posting (term, collection_id, acl_id, n, sign, max_tf, min_ratio, entries)
-        select d.term, d.collection_id, d.acl_id, count(*), d.sign, max((d.entry >> 15) & 255),
-            min((d.entry & 32767) / ((d.entry >> 15) & 255)), array_agg(d.entry order by d.entry)
+    run as materialized (
+        select d.collection_id, d.term, d.acl_id, d.sign, count(*)::int as n, max((d.entry >> 15) & 255)::smallint as max_tf,
+            min((d.entry & 32767) / ((d.entry >> 15) & 255))::smallint as min_ratio, array_agg(d.entry order by d.entry) as entries,
+            row_number() over (partition by d.collection_id, d.term, d.acl_id order by d.sign desc, min(d.entry)) as slot
         from placed as d
         group by d.collection_id, d.term, d.acl_id, d.sign, (d.place - 1) / pgrag._run_length()
+    ),
+
+    -- A run is written over an old one where there is one: the index needs no new entry where the page has room.
+    paired as materialized (
+        select t.place, r.collection_id, r.term, r.acl_id, r.sign, r.n, r.max_tf, r.min_ratio, r.entries
+        from taken as t
+        full join run as r
+            on r.collection_id = t.collection_id and r.term = t.term and r.acl_id = t.acl_id and r.slot = t.slot
+        where (t.sign, t.entries) is distinct from (r.sign, r.entries)
+    ),
+
+    kept as (
+        update pgrag.posting as p
+        set sign = d.sign, n = d.n, max_tf = d.max_tf, min_ratio = d.min_ratio, entries = d.entries
+        from paired as d
+        where p.ctid = any(array(select d.place from paired as d where d.n is not null)) and p.ctid = d.place
+    ),
+
+    dropped as (
+        delete from pgrag.posting as p
+        where p.ctid = any(array(select d.place from paired as d where d.n is null))
+    ),
+
+    made as (
+        insert into pgrag.posting (term, collection_id, acl_id, n, sign, max_tf, min_ratio, entries)
+        select d.term, d.collection_id, d.acl_id, d.n, d.sign, d.max_tf, d.min_ratio, d.entries
+        from paired as d
+        where d.place is null
     )
 
     select count(*) into merged from chosen;
@@ -89,4 +118,5 @@ end
 $$;
 
 comment on function pgrag._merge_runs(int, bigint, int, int, bigint, int) is
-'Merges the runs of the posting log after one key (collection_id, term, acl_id) up to another, inclusive; returns how many runs it took. For compact(), under its lock: one statement deletes and inserts, so that it counts what it sees exactly once, whatever others commit meanwhile.';
+'Merges the runs of the posting log after one key (collection_id, term, acl_id) up to another, inclusive; returns how many runs it took. For compact(), under its lock, so that nobody else changes a run: one statement updates, deletes and inserts, so that it counts what it sees exactly once, whatever others append meanwhile.
+A merged run is written over an old one of its key, the largest first: it often stays on its page, and then the index is not written. What comes out as it was is left alone.';

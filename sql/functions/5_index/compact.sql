@@ -62,5 +62,5 @@ $$;
 comment on function pgrag.compact(int) is
 'Merges the runs of the posting log, part by part in the order of its index, and folds the other logs at the beginning.
 max_runs: merge about so many runs and keep the place, for the next call; NULL: everything, from the beginning. Returns the number of runs that it looked at; 0 at the end of the log, after which the next call begins anew, and where nothing was written since. So call it, each time in a transaction of its own, until it returns 0.
-Short runs of a term under an ACL become one, a deletion takes its posting out of the run that holds it, full runs are left alone; a lone negative stays. Readers and writers never wait; a second compactor returns 0 at once. Stopped at any point, nothing is lost or counted twice.
+Short runs of a term under an ACL become one, a deletion takes its posting out of the run that holds it, full runs are left alone; a lone negative stays. Readers and writers never wait; a second compactor returns 0 at once. Stopped at any point, nothing is lost or counted twice. What the index is due afterwards says pgrag._posting_upkeep.
 Definer; for members of pgrag_writer and pgrag_owner. Error RG001: max_runs below 2.';

@@ -47,8 +47,13 @@ begin
     ),
 
     dense as materialized (
-        select d.chunk_id, row_number() over (partition by v.space order by d.rank) as rank, d.distance, d.plan
-        from pgrag._query_vectors(query, embedding, collections, space) as v
+        select d.chunk_id, row_number() over (partition by v.space order by d.rank) as rank, d.distance, d.plan || v.encoder as plan
+        from (
+            select q.space, q.collections, q.embedding,
+                case when _fuse.embedding is null then '; query by ' || pgrag._query_encoder(q.space) else '' end as encoder
+            from pgrag._query_vectors(query, _fuse.embedding, _fuse.collections, _fuse.space) as q
+            offset 0
+        ) as v
         cross join lateral pgrag.search_dense(v.embedding, depth, v.collections, filter, v.space, exact) as d
         where dense_weight > 0 and not exists (
             select from checked as k

@@ -1,56 +1,102 @@
 -- Ranks the visible vectors of a space by distance: exactly where that is cheaper, else through the index.
 create or replace function pgrag._nearest(
-    space_id int, collection_ids int[], embedding halfvec, k int, filter jsonb, visible bigint, exact boolean
+    of_space pgrag.space, collection_ids int[], embedding halfvec, k int, filter jsonb, visible bigint, exact boolean
 ) returns table (chunk_id bigint, document_id bigint, distance float8, plan text)
 language plpgsql stable parallel unsafe security invoker
 set search_path from current
+set jit = off
+-- So that these are put back, whatever happens.
+set enable_sort = on
+set enable_indexscan = on
+set enable_seqscan = on
 as $$
 declare
-    vectors text := format('pgrag.%I', 'embedding_' || space_id);
-    acl_ids int[] := pgrag._few_acl_ids();
+    stored text := format('pgrag.%I', 'embedding_' || of_space.space_id);
+    query text := case of_space."precision" when 'vector' then '$1::' || pgrag._vector_schema() || '.vector' else '$1' end;
+    vectors float8 := (select greatest(c.reltuples, visible, 1) from pg_class as c where c.oid = stored::regclass);
+    -- Who sees most of the vectors finds them quicker among all.
+    acl_ids int[] := case when visible < 0.5 * vectors then pgrag._few_acl_ids() end;
+    effort int := 0;
+    candidates int;
+    enough int;
+    why text;
     allowed bigint[];
-    everything bigint := (select greatest(c.reltuples, 0) from pg_class as c where c.oid = vectors::regclass);
-    share float8 := least(1, visible / greatest(everything, visible, 1)::float8);
-    candidates int := greatest(40, 2 * k);
-    kept text[];
     near_ids bigint[];
     distances float8[];
+    reason text := '';
+    setting record;
+    kept jsonb := '{}';
+    by_index text;
+    code bit varying;
+    look int;
+    looks int[];
 begin
     if filter <> '{}' and cardinality(collection_ids) = 1 then
         allowed := pgrag._narrow_filter(collection_ids[1], filter);
     end if;
-    -- About 1.5 microseconds a vector exactly; about 8 a vector that the index visits, of which it needs one in
-    -- `share`. An iterative scan gives up before it has seen the rare row, so rare rows are always scanned.
-    if not exact and filter = '{}' and visible > 5000 and share >= 0.05
-        and 1.5 * visible > 8 * candidates / share
-    then
-        kept := array[
-            current_setting('hnsw.ef_search', true),
-            current_setting('hnsw.iterative_scan', true),
-            current_setting('hnsw.max_scan_tuples', true)
-        ];
-        perform set_config('hnsw.ef_search', least(1000, candidates * 2)::text, true);
-        perform set_config('hnsw.iterative_scan', 'relaxed_order', true);
-        perform set_config('hnsw.max_scan_tuples', greatest(20000, least(1000000, ceil(20 * candidates / share)))::text, true);
-        -- No join beside the index: near rows first, in order, the rest of the row afterwards.
-        execute format(
+    if not exact and allowed is null then
+        select e.effort, e.candidates, e.enough, e.reason into effort, candidates, enough, why
+        from pgrag._index_effort(of_space, k, visible, vectors, acl_ids is not null, filter <> '{}') as e;
+        reason := ': ' || why;
+    end if;
+    if effort > 0 then
+        perform set_config('enable_sort', 'off', true);
+        for setting in
+            select * from (values
+                ('hnsw.ef_search', effort::text, '40', of_space.index_kind = 'hnsw'),
+                ('hnsw.iterative_scan', 'off', 'off', of_space.index_kind = 'hnsw'),
+                ('ivfflat.probes', effort::text, '1', of_space.index_kind = 'ivfflat'),
+                ('ivfflat.iterative_scan', 'off', 'off', of_space.index_kind = 'ivfflat')
+            ) as s (name, wanted, usual, needed)
+            where s.needed
+        loop
+            kept := kept || jsonb_build_object(setting.name, coalesce(nullif(current_setting(setting.name, true), ''), setting.usual));
+            perform set_config(setting.name, setting.wanted, true);
+        end loop;
+        -- No join beside the index: near rows first, the rest of the row afterwards. All that the index gives are ranked exactly.
+        by_index := format(
             'with near as materialized (
-                select e.chunk_id, e.embedding operator(%2$s.<=>) $1 as distance
+                select e.collection_id, e.chunk_id, e.embedding operator(%2$s.<=>) %3$s as distance
                 from %1$s as e
                 where e.collection_id = any($2)
-                order by e.embedding operator(%2$s.<=>) $1
+                order by %4$s
                 limit $3
             )
             select array_agg(n.chunk_id order by n.distance, n.chunk_id), array_agg(n.distance order by n.distance, n.chunk_id)
-            from near as n',
-            vectors, pgrag._vector_schema()
-        ) into near_ids, distances using embedding, collection_ids, candidates;
-        perform set_config('hnsw.ef_search', coalesce(kept[1], '40'), true);
-        perform set_config('hnsw.iterative_scan', coalesce(kept[2], 'off'), true);
-        perform set_config('hnsw.max_scan_tuples', coalesce(kept[3], '20000'), true);
-        if cardinality(near_ids) >= least(k, visible) then
+            from near as n
+            %5$s',
+            stored, pgrag._vector_schema(), query,
+            case of_space."precision"
+                when 'bit' then format('e.code operator(%s.<~>) $5::bit(%s)', pgrag._vector_schema(), of_space.dimension)
+                else format('e.embedding operator(%s.<=>) %s', pgrag._vector_schema(), query)
+            end,
+            case when filter <> '{}' then
+                'inner join pgrag.chunk as c on c.collection_id = n.collection_id and c.chunk_id = n.chunk_id
+                inner join pgrag.document as d on d.collection_id = c.collection_id and d.document_id = c.document_id
+                where d.metadata @> $4'
+            end
+        );
+        if of_space."precision" = 'bit' then
+            code := pgrag._code(of_space.space_id, embedding::vector);
+        end if;
+        -- A cheap look first: who sees less than a quarter of what was to be expected of the very nearest won't see enough of those behind them.
+        looks := array[effort];
+        if of_space.index_kind = 'hnsw' and code is null and filter = '{}' and effort >= 200 and visible < 0.9 * vectors then
+            looks := array[60, effort];
+        end if;
+        foreach look in array looks loop
+            if of_space.index_kind = 'hnsw' then
+                perform set_config('hnsw.ef_search', look::text, true);
+            end if;
+            execute by_index into near_ids, distances
+            using embedding, collection_ids, case look when effort then candidates else look end, filter, code;
+            exit when coalesce(cardinality(near_ids), 0) < 0.25 * look * visible / vectors and filter = '{}';
+        end loop;
+        perform set_config('enable_sort', 'on', true);
+        perform set_config(s.key, s.value, true) from jsonb_each_text(kept) as s;
+        if look = effort and cardinality(near_ids) >= enough then
             return query
-            select n.chunk_id, c.document_id, n.distance, format('hnsw, ef_search %s: cheaper than exact', least(1000, candidates * 2))
+            select n.chunk_id, c.document_id, n.distance, format('%s: %s', of_space.index_kind, why)
             from unnest(near_ids[:k], distances[:k]) as n (chunk_id, distance)
             cross join lateral (
                 select h.document_id from pgrag.chunk as h
@@ -59,15 +105,26 @@ begin
             ) as c;
             return;
         end if;
+        reason := format(': %s found only %s', of_space.index_kind, coalesce(cardinality(near_ids), 0));
+    end if;
+    -- `offset 0` keeps the index for distances out of it. Those of some ACLs are read in the order in which they lie, which an index scan,
+    -- that the planner takes for cheaper, does not.
+    perform set_config('enable_indexscan', 'off', true);
+    if acl_ids is not null or allowed is not null then
+        perform set_config('enable_seqscan', 'off', true);
     end if;
     return query execute format(
-        'with measured as materialized (
-            select e.collection_id, e.chunk_id, e.embedding operator(%2$s.<=>) $1 as distance
-            from %1$s as e
-            where e.collection_id = any($2) %3$s %4$s
-        )
-        select m.chunk_id, c.document_id, m.distance, $5
-        from (select * from measured as m order by m.distance, m.chunk_id) as m
+        'select m.chunk_id, c.document_id, m.distance, $5
+        from (
+            select m.* from (
+                select e.collection_id, e.chunk_id, e.embedding operator(%2$s.<=>) %6$s as distance
+                from %1$s as e
+                where e.collection_id = any($2) %3$s %4$s
+                offset 0
+            ) as m
+            order by m.distance, m.chunk_id
+            limit %7$s
+        ) as m
         cross join lateral (
             select c.document_id from pgrag.chunk as c
             where c.collection_id = m.collection_id and c.chunk_id = m.chunk_id %5$s
@@ -75,7 +132,7 @@ begin
         ) as c
         order by m.distance, m.chunk_id
         limit $6',
-        vectors, pgrag._vector_schema(),
+        stored, pgrag._vector_schema(),
         case when acl_ids is not null then 'and e.acl_id = any($3)' end,
         case when allowed is not null then 'and e.chunk_id = any($4)' end,
         case when filter <> '{}' and allowed is null then
@@ -83,12 +140,14 @@ begin
                 select from pgrag.document as d
                 where d.collection_id = c.collection_id and d.document_id = c.document_id and d.metadata @> $7
             )'
-        end
+        end,
+        query,
+        case when filter <> '{}' and allowed is null then 'all' else '$6' end
     ) using embedding, collection_ids, acl_ids, allowed,
-        format('exact over %s vectors', coalesce(cardinality(allowed), visible)), k, filter;
+        format('exact over %s vectors%s', coalesce(cardinality(allowed), visible), reason), k, filter;
 end
 $$;
 
-comment on function pgrag._nearest(int, int[], halfvec, int, jsonb, bigint, boolean) is
+comment on function pgrag._nearest(pgrag.space, int[], halfvec, int, jsonb, bigint, boolean) is
 'Ranks the visible vectors of a space by cosine distance: exactly where that is cheaper, else through the index; returns the nearest k, unordered.
-visible: how many vectors the caller may see there. Settings of the index are put back on every path; setting them is what a parallel query may not, hence unsafe. plan counts visible rows only.';
+visible: how many vectors the caller may see there. What the index gives is enough where more than k of it are visible and pass the filter, since what it passed over is farther; else, as where the nearest are hidden, all visible vectors are compared. Settings of the index are put back on every path; setting them is what a parallel query may not, hence unsafe. plan counts visible rows only.';

@@ -14,9 +14,29 @@ from _pgrag import Database
         ("'Upper', 'm', 3", 'begins with a letter, got "Upper"'),
         ("'s', 'm', 0", "dimension must be between 1 and 4000, got 0"),
         ("'s', 'm', 4001", "dimension must be between 1 and 4000, got 4001"),
-        ("'s', 'm', 3, kind => 'magic'", 'got "magic" and "hnsw"'),
-        # Nothing would make that index, and a scan of everything would be called a search through it.
-        ("'s', 'm', 3, index_kind => 'ivfflat'", 'got "external" and "ivfflat"'),
+        ("'s', 'm', 3, kind => 'magic'", 'got "magic", "hnsw" and "halfvec"'),
+        ("'s', 'm', 3, index_kind => 'flat'", 'got "external", "flat" and "halfvec"'),
+        ("'s', 'm', 3, \"precision\" => 'int8'", 'got "external", "hnsw" and "int8"'),
+        ("'s', 'm', 3, rotate => true", 'rotate is for the precision bit, got "halfvec"'),
+        ("'s', 'm', 3, model_dimension => 2", "model_dimension must be between 3 and 16000, got 2"),
+        (
+            "'s', 'm', 3, model_dimension => 8",
+            "m is not trained for a prefix of 3 numbers: its passport names none",
+        ),
+        (
+            "'s', 'm', 3, model_dimension => 8, passport => '{\"matryoshka_dims\": [2, 8]}'",
+            "its passport names .2, 8.",
+        ),
+        (
+            "'s', 'm', 3000, \"precision\" => 'vector'",
+            "at most 2,000 numbers at the precision vector, got 3000",
+        ),
+        ("'s', 'm', 3, index_options => '{\"lists\": 4}'", 'an index of kind hnsw has no option "lists"'),
+        ("'s', 'm', 3, index_options => '{\"m\": 16.5}'", "m must be a whole number, got 16.5"),
+        (
+            "'s', 'm', 3, index_options => '{\"m\": 32, \"ef_construction\": 40}'",
+            "ef_construction must be at least twice m, got 40 and 32",
+        ),
     ],
 )
 def test_what_can_t_be_a_space_is_refused(db: Database, arguments: str, message: str) -> None:

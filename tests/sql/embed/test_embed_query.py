@@ -37,7 +37,7 @@ def connection(hybrid_template: str, session_database: Callable[..., str]) -> It
 
 
 def embed(connection: Connection, text: str | None) -> np.ndarray | None:
-    row = connection.execute("select pgrag.embed_query(%s, 'minilm-static')::text", (text,)).fetchone()
+    row = connection.execute("select pgrag.embed_query(%s, 'minilm-static-2')::text", (text,)).fetchone()
     assert row is not None
     return None if row[0] is None else np.array(json.loads(row[0]))
 

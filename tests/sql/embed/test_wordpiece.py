@@ -108,7 +108,7 @@ def tokens(connection: Connection, texts: list[str]) -> list[dict[str, int]]:
         "   select jsonb_object_agg(p.token, p.n) from pgrag._wordpiece(u.text, s.space_id) as p"
         " ), '{}')"
         " from unnest(%s::text[]) with ordinality as u (text, place)"
-        " inner join pgrag.space as s on s.name = 'minilm-static'"
+        " inner join pgrag.space as s on s.name = 'minilm-static-2'"
         " order by u.place",
         (texts,),
     ).fetchall()

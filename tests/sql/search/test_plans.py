@@ -29,7 +29,7 @@ MOST = {"posting": 1 / 8, "chunk": 1 / 50}
 # A function's statements get their final plans when they ran five times.
 TIMES = 7
 
-VECTOR = json.dumps([1.0] * WIDTH)
+VECTOR = json.dumps([WIDTH**-0.5] * WIDTH)
 CALLS = {
     "words": ("select * from pgrag.search_lexical('w7x w41x w300x', 10)", ()),
     "common words": ("select * from pgrag.search_lexical('w1x w2x w3x', 10)", ()),

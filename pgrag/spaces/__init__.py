@@ -1,0 +1,42 @@
+"""The stage ``embed``: spaces are made, filled, indexed, measured, activated and taken away; all work is in SQL.
+
+What turns text into vectors is left to ``pgrag.embed``, and filling a space to ``pgrag.worker``.
+"""
+
+from pgrag.spaces._build import BuildProgress, SpaceBuild, build_space
+from pgrag.spaces._figures import DepthFigures, SpaceFigures, embed_queries, evaluate_space
+from pgrag.spaces._model import use_model
+from pgrag.spaces._space import (
+    Space,
+    activate_space,
+    calibrate_space,
+    check_encoder,
+    create_space,
+    drop_space,
+    find_space,
+    list_spaces,
+    retire_space,
+)
+from pgrag.spaces._static import embed_static, load_static_space
+
+__all__ = [
+    "BuildProgress",
+    "DepthFigures",
+    "Space",
+    "SpaceBuild",
+    "SpaceFigures",
+    "activate_space",
+    "build_space",
+    "calibrate_space",
+    "check_encoder",
+    "create_space",
+    "drop_space",
+    "embed_queries",
+    "embed_static",
+    "evaluate_space",
+    "find_space",
+    "list_spaces",
+    "load_static_space",
+    "retire_space",
+    "use_model",
+]

@@ -1,0 +1,98 @@
+"""Serves the stage ``embed``: loads what a static encoder is made of, and embeds by it here."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from pgvector import HalfVector
+
+from pgrag._vector import register
+from pgrag.errors import translated
+from pgrag.worker import drain
+
+if TYPE_CHECKING:
+    from pgrag.embed import StaticEncoder
+
+__all__ = ["embed_static", "load_static_space", "load_tokens"]
+
+_BATCH = 2000
+
+
+def load_static_space(dsn: str, encoder: StaticEncoder) -> bool:
+    """Make the space of a static encoder and load its token vectors, so that SQL can embed queries.
+
+    The space becomes the default of collections made from then on.
+
+    Args:
+        dsn: Connection string of a member of ``pgrag_owner``.
+        encoder: The encoder; its name is the space's.
+
+    Returns:
+        False where the space was there already.
+
+    Raises:
+        DatabaseError: the database refuses, or can't be reached.
+    """
+    with translated(), psycopg.connect(dsn) as connection:
+        register(connection)
+        connection.execute("set local role pgrag_owner")
+        connection.execute(
+            "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pgrag.upgrade', 0))"
+        )
+        found = connection.execute("select pgrag.has_space(%s)", (encoder.name,)).fetchone()
+        if found == (True,):
+            return False
+        connection.execute(
+            "select pgrag.create_space(%s, %s, %s, kind => 'static', passport => %s)",
+            (encoder.name, encoder.passport["model"], encoder.dimension, json.dumps(encoder.passport)),
+        )
+        load_tokens(connection, encoder)
+        connection.execute("select pgrag.open_space(%s)", (encoder.name,))
+    return True
+
+
+def load_tokens(connection: psycopg.Connection[Any], encoder: StaticEncoder) -> None:
+    """Load the token vectors of a static encoder into its space.
+
+    Args:
+        connection: Of a member of ``pgrag_owner``, that knows pgvector's types.
+        encoder: The encoder; its name is the space's.
+    """
+    rows = encoder.token_rows()
+    while batch := list(itertools.islice(rows, _BATCH)):
+        tokens, ids, vectors = zip(*batch, strict=True)
+        halves = [HalfVector(vector) for vector in vectors]
+        connection.execute(
+            "select pgrag.load_encoder_tokens(%s, %s, %s, %b)",
+            (encoder.name, list(tokens), list(ids), halves),
+        )
+
+
+def embed_static(connection: psycopg.Connection[Any], collection: str, encoder: StaticEncoder) -> int:
+    """Embed, here and fast, what the space of a static encoder lacks of a collection.
+
+    Args:
+        connection: In autocommit mode, of a member of ``pgrag_writer`` or ``pgrag_owner``.
+        collection: Its name; spaces of a model are left to the workers, other static ones are embedded in SQL.
+        encoder: The encoder; its name is the space's.
+
+    Returns:
+        Vectors written by the encoder.
+    """
+    with translated():
+        rows = connection.execute(
+            "select space, kind, pending from pgrag.space_backlog(%s)", (collection,)
+        ).fetchall()
+        # A space of a table that an earlier release shipped: the database has it, and goes on with it.
+        for space, kind, pending in rows:
+            if kind == "static" and pending and space != encoder.name:
+                while connection.execute("select pgrag.embed_pending(%s)", (space,)).fetchone() != (0,):
+                    pass
+    if not any(space == encoder.name and pending for space, _, pending in rows):
+        return 0
+    # A lease would outlive an ingest that is killed, and its successor would pass those chunks over.
+    return drain(connection, encoder, space=encoder.name, lease=timedelta(0))

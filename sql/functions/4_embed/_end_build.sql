@@ -1,0 +1,27 @@
+-- Lets others build the index of a space again, and keeps the figures of what was built.
+create or replace function pgrag._end_build(space text, figures jsonb default null) returns jsonb
+language plpgsql volatile parallel unsafe security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    of_id int := pgrag._query_space(coalesce(space, ''));
+begin
+    perform pg_advisory_unlock(pgrag._build_key(), of_id);
+    if figures is not null then
+        figures := figures || jsonb_build_object(
+            'index_bytes', (select i.bytes from pgrag._space_indexes(of_id) as i), 'built_at', date_trunc('second', now())
+        );
+        perform pgrag.note_figures(space, jsonb_build_object('build', figures));
+    end if;
+    -- Filled and indexed: so it may be activated.
+    update pgrag.space as s set state = 'ready'
+    where s.space_id = of_id and s.state = 'building'
+        and (s.index_kind = 'none' or (select i.valid is not null from pgrag._space_indexes(of_id) as i))
+        and exists (select from pgrag.collection_space as cs where cs.space_id = of_id)
+        and not exists (select from pgrag.embed_queue as q where q.space_id = of_id);
+    return figures;
+end
+$$;
+
+comment on function pgrag._end_build(text, jsonb) is
+'Lets others build the index of a space again after pgrag._begin_build, and keeps the figures of what was built in its passport, with the size of the index and when; returns them. NULL: nothing was built. A space that lacks neither vectors nor index is ready from then on. For members of pgrag_owner. Error RG005.';

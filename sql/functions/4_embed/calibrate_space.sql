@@ -1,0 +1,148 @@
+-- Measures on this server what dense search decides by: what comparing costs, what the index costs, and how much effort it needs.
+create or replace function pgrag.calibrate_space(space text, queries int default 100, recall float8 default 0.995) returns jsonb
+language plpgsql volatile parallel unsafe security invoker
+set search_path from current
+set jit = off
+set enable_sort = on
+set enable_indexscan = on
+as $$
+declare
+    of_space pgrag.space;
+    vectors text;
+    kind text;
+    total bigint;
+    lists int;
+    distance text;
+    by_index text;
+    asked halfvec[];
+    right_ids bigint[];
+    found_ids bigint[];
+    truth jsonb := '[]';
+    tried jsonb := '[]';
+    started timestamptz;
+    visited float8;
+    us float8[] := '{}';
+    exact_us float8;
+    hidden_us float8;
+    index_us float8;
+    effort int;
+    kept text;
+    step int;
+    hits int;
+    measured jsonb;
+begin
+    perform pgrag._check_range('queries', queries, 1, 1000);
+    if recall is null or not recall between 0.5 and 1 then
+        raise exception 'recall must be between 0.5 and 1, got %', coalesce(recall::text, 'NULL')
+            using errcode = 'RG001', hint = 'Leave it out for 0.995.';
+    end if;
+    select * into strict of_space from pgrag.space as s where s.space_id = pgrag._query_space(space);
+    vectors := format('pgrag.%I', 'embedding_' || of_space.space_id);
+    kind := of_space.index_kind;
+    distance := format('e.embedding operator(%s.<=>) $1%s', pgrag._vector_schema(),
+        case of_space."precision" when 'vector' then '::' || pgrag._vector_schema() || '.vector' else '' end);
+    by_index := case of_space."precision"
+        when 'bit' then format('e.code operator(%1$s.<~>) $3::bit(%2$s)', pgrag._vector_schema(), of_space.dimension)
+        else distance
+    end;
+    execute format('select count(*) from %s', vectors) into total;
+    -- 0.64 of one vector and 0.36 of another: about as hard to find as what people type, where a vector of the space itself is easy.
+    execute format(
+        'select array_agg(l2_normalize(
+            a.v::vector * array_fill(0.64::float4, array[%1$s])::vector + b.v::vector * array_fill(0.36::float4, array[%1$s])::vector
+        )::halfvec)
+        from (
+            select e.embedding::halfvec as v, row_number() over (order by hashint8extended(e.chunk_id, 1)) as n from %2$s as e
+            order by n limit $1
+        ) as a
+        inner join (
+            select e.embedding::halfvec as v, row_number() over (order by hashint8extended(e.chunk_id, 2)) as n from %2$s as e
+            order by n limit $1
+        ) as b on b.n = a.n', of_space.dimension, vectors
+    ) into asked using queries;
+    if coalesce(cardinality(asked), 0) = 0 then
+        raise exception 'space "%" holds no vectors yet', space
+            using errcode = 'RG005', hint = 'Let pgrag worker fill it first.';
+    end if;
+
+    -- Twice, since the first reads what isn't in memory.
+    for step in 0 .. cardinality(asked) loop
+        started := clock_timestamp();
+        execute format(
+            'select array(
+                select m.chunk_id from (select e.chunk_id, %s as distance from %s as e offset 0) as m
+                order by m.distance, m.chunk_id limit 10
+            )', distance, vectors
+        ) into right_ids using asked[greatest(step, 1)];
+        if step > 0 then
+            us := us || 1e6 * extract(epoch from clock_timestamp() - started) / total;
+            truth := truth || jsonb_build_array(to_jsonb(right_ids));
+        end if;
+    end loop;
+    -- The least: the work is the same for all, and long statements are the ones that others interrupt.
+    select min(u.one) into exact_us from unnest(us) as u (one);
+    started := clock_timestamp();
+    execute format('select count(*) from %s as e where substring($1, e.acl_id + 1, 1) = B''1''', vectors) into visited using B'0';
+    hidden_us := 1e6 * extract(epoch from clock_timestamp() - started) / total;
+    measured := jsonb_build_object(
+        'vectors', total, 'exact_us', round(exact_us::numeric, 3), 'hidden_us', round(hidden_us::numeric, 3),
+        'queries', cardinality(asked), 'at', to_jsonb(now()), 'server', current_setting('server_version')
+    );
+
+    if kind <> 'none' and exists (
+        select from pg_index as i
+        where i.indexrelid = to_regclass(format('pgrag.embedding_%s_%s_idx', of_space.space_id, kind)) and i.indisvalid
+    ) then
+        select coalesce(substring(array_to_string(c.reloptions, ' ') from 'lists=(\d+)')::int, 100) into lists
+        from pg_class as c
+        where c.oid = to_regclass(format('pgrag.embedding_%s_%s_idx', of_space.space_id, kind));
+        kept := coalesce(
+            nullif(current_setting(case kind when 'hnsw' then 'hnsw.ef_search' else 'ivfflat.probes' end, true), ''),
+            case kind when 'hnsw' then '40' else '1' end
+        );
+        perform set_config('enable_sort', 'off', true);
+        foreach effort in array case kind
+            when 'hnsw' then array[40, 60, 100, 150, 200, 300, 400, 500, 600, 800, 1000]
+            else array(select distinct least(lists, ceil(power(1.5, s))::int) as probes from generate_series(0, 26) as s order by probes)
+        end loop
+            perform set_config(case kind when 'hnsw' then 'hnsw.ef_search' else 'ivfflat.probes' end, effort::text, true);
+            hits := 0;
+            us := '{}';
+            for step in 1 .. cardinality(asked) loop
+                started := clock_timestamp();
+                execute format(
+                    'with near as materialized (
+                        select e.chunk_id, %s as distance from %s as e order by %s limit $2
+                    )
+                    select array(select n.chunk_id from near as n order by n.distance, n.chunk_id limit 10)',
+                    distance, vectors, by_index
+                ) into found_ids
+                using asked[step], case kind when 'hnsw' then effort else greatest(100, total * effort / lists) end,
+                    case when of_space."precision" = 'bit' then pgrag._code(of_space.space_id, asked[step]::vector) end;
+                us := us || 1e6 * extract(epoch from clock_timestamp() - started);
+                hits := hits + (
+                    select count(*) from unnest(found_ids) as f (id)
+                    where f.id in (select t.id::bigint from jsonb_array_elements_text(truth -> (step - 1)) as t (id))
+                );
+            end loop;
+            visited := case kind when 'hnsw' then effort else total * effort::float8 / lists end;
+            select percentile_cont(0.5) within group (order by u.one) / visited into index_us from unnest(us) as u (one);
+            tried := tried || jsonb_build_object(
+                'effort', effort, 'recall_at_10', round(hits / (least(10, total) * cardinality(asked))::numeric, 4),
+                'ms', round((index_us * visited / 1000)::numeric, 3)
+            );
+            exit when hits >= recall * least(10, total) * cardinality(asked);
+        end loop;
+        perform set_config('enable_sort', 'on', true);
+        perform set_config(case kind when 'hnsw' then 'hnsw.ef_search' else 'ivfflat.probes' end, kept, true);
+        measured := measured || jsonb_build_object('index', kind, 'effort', effort, 'index_us', round(index_us::numeric, 3), 'tried', tried);
+    end if;
+    update pgrag.space as s set calibration = measured where s.space_id = of_space.space_id;
+    return measured;
+end
+$$;
+
+comment on function pgrag.calibrate_space(text, int, float8) is
+'Measures on this server what dense search decides by, keeps it in space.calibration and returns it. To be run where the machine is as busy as it usually is, again when the space has doubled or the index was built anew.
+queries: 1 to 1,000, made of pairs of the space''s own vectors. recall: of the ten nearest, that the index must reach, 0.5 to 1.
+exact_us: microseconds of comparing a vector, the least; hidden_us: of passing one by that the caller may not see; with an index also index_us: of each vector that it gives, the median, and effort: the least ef_search or probes that reach the recall, or the most there are; tried: recall and milliseconds of each. For members of pgrag_owner. Errors: RG001, RG005 no such space, or an empty one.';

@@ -1,0 +1,88 @@
+-- Decides whether the approximate index of a space is worth trying, and with how much effort.
+create or replace function pgrag._index_effort(
+    of_space pgrag.space, k int, visible bigint, vectors float8, by_acl boolean, filtered boolean,
+    out effort int, out candidates int, out enough int, out reason text
+) returns record
+language plpgsql stable parallel safe security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    found jsonb := of_space.calibration;
+    -- Microseconds: of a vector that is compared, of one that is only found to be hidden, of one that the index gives. What is usual,
+    -- where pgrag.calibrate_space did not measure.
+    exact_us float8 := coalesce((found ->> 'exact_us')::float8, 0.2 + 0.0005 * of_space.dimension);
+    hidden_us float8 := coalesce((found ->> 'hidden_us')::float8, 0.1);
+    index_us float8 := coalesce((found ->> 'index_us')::float8, case of_space.index_kind when 'hnsw' then 6 + 0.035 * of_space.dimension else 1 end);
+    least_effort int := coalesce((found ->> 'effort')::int, case of_space.index_kind when 'hnsw' then 400 else 10 end);
+    lists float8;
+    rank float8;
+    needed float8;
+    costs float8;
+    exact_costs float8;
+begin
+    effort := 0;
+    -- Under row-level security, and read in pieces where it is by ACL.
+    exact_costs := case
+        when by_acl then 2.2 * exact_us * visible
+        else 1.2 * exact_us * visible + hidden_us * (vectors - visible)
+    end;
+    -- Said of what the caller sees, whatever else there is.
+    if 1.2 * exact_us * visible < 1000 and (by_acl or exact_costs < 1000) then
+        reason := 'they are few';
+        return;
+    end if;
+    lists := (
+        select coalesce(substring(array_to_string(c.reloptions, ' ') from 'lists=(\d+)')::float8, 100)
+        from pg_index as i
+        inner join pg_class as c on c.oid = i.indexrelid
+        where i.indexrelid = to_regclass(format('pgrag.embedding_%s_%s_idx', of_space.space_id, of_space.index_kind)) and i.indisvalid
+    );
+    if lists is null then
+        reason := case of_space.index_kind when 'none' then 'the space has no index' else 'the index is not built' end;
+        return;
+    end if;
+    -- Of what the index gives, twice k must be visible, since it misses some of the farther ones. Codes order so roughly that it must be
+    -- as many as reached the recall for ten.
+    enough := 2 * k;
+    if of_space."precision" = 'bit' then
+        enough := greatest(enough, least_effort * greatest(1, k / 10.0))::int;
+    end if;
+    -- So many of the nearest hold k, and so many hold these, if who sees them has nothing to do with the query.
+    rank := k * vectors / greatest(visible, 1);
+    needed := greatest(1.2 * 2 * k, enough) * vectors / greatest(visible, 1);
+    -- Effort was measured for the ten nearest; farther ones need more.
+    effort := least(1e9, least_effort * sqrt(greatest(1, rank / 10)))::int;
+    if of_space.index_kind = 'hnsw' then
+        -- A scan that goes on beyond ef_search returns what is near the rows that it saw, which need not be the nearest: a caller who sees
+        -- none of those got 76 to 88 of a hundred.
+        if needed > 1000 then
+            effort := 0;
+            reason := 'more than hnsw gives at once';
+            return;
+        end if;
+        -- A filter is supposed to leave a quarter.
+        effort := least(1000, greatest(effort, needed * case when filtered then 4 else 1 end))::int;
+        candidates := effort;
+        costs := index_us * effort;
+    else
+        effort := least(effort, lists)::int;
+        candidates := greatest(enough, ceil(effort * visible / lists))::int;
+        costs := index_us * effort * vectors / lists;
+    end if;
+    -- Less than half of what was to be expected: who sees the nearest has to do with the query, and what was found is at the index's rim.
+    if not filtered then
+        enough := greatest(enough, 0.5 * candidates * visible / vectors)::int;
+    end if;
+    if costs > 0.67 * exact_costs then
+        effort := 0;
+        reason := 'cheaper than ' || of_space.index_kind;
+    else
+        reason := format('cheaper than exact over %s vectors', visible);
+    end if;
+end
+$$;
+
+comment on function pgrag._index_effort(pgrag.space, int, bigint, float8, boolean, boolean) is
+'Decides whether the approximate index of a space is worth trying, and with how much effort: ef_search of hnsw, probes of ivfflat; 0: compare all visible vectors.
+visible: vectors that the caller may see; vectors: all of the space. by_acl: whether they are found by their ACLs, or among all. filtered: whether a filter on metadata is still to be passed. candidates: rows to take from the index; enough: how many of them must be visible and pass the filter, if the nearest k are to be among them. reason: for search_dense''s plan; tells of visible rows only.
+The index is tried where it costs at most two thirds of an exact search.';

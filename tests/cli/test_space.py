@@ -1,0 +1,304 @@
+"""``pgrag space``: what each command prints, and what it says when it is refused or stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _cli import pgrag
+from _pgrag import Database
+
+import pgrag as package
+from pgrag.fit import FitFigures, FitProgress
+from pgrag_cli.space._words import size
+
+MODEL = str(Path(package.__file__).parent / "data" / "minilm_static")
+SHIPPED = json.loads((Path(MODEL) / "passport.json").read_text("utf-8"))["name"]
+TEXTS = {"a": "open the valve", "b": "close the pump", "c": "read the gauge"}
+
+
+@pytest.fixture
+def filled(hybrid: Database) -> Database:
+    """A collection that the static space answers, and a second space with the same vectors and no index."""
+    for uri, text in TEXTS.items():
+        hybrid.put(uri, text)
+    assert (
+        run(hybrid, "create", "second", "--model", MODEL, "--collection", "docs", "--no-index").returncode
+        == 0
+    )
+    done = pgrag(hybrid.dsn, "worker", "--once", "--space", "second", "--model", MODEL)
+    assert done.returncode == 0, done.stderr
+    return hybrid
+
+
+def run(db: Database, *arguments: str, columns: int = 200) -> subprocess.CompletedProcess[str]:
+    return pgrag(db.dsn, "space", *arguments, columns=columns)
+
+
+def listed(db: Database, space: str) -> dict[str, Any]:
+    """A row of ``pgrag space list --json``."""
+    rows = [json.loads(line) for line in run(db, "list", "--json").stdout.splitlines()]
+    return next(row for row in rows if row["name"] == space)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0 bytes"), (1023, "1,023 bytes"), (1024, "1.0 kB"), (15 * 2**20, "15 MB"), (3 * 2**29, "1.5 GB")],
+)
+def test_sizes_are_said_in_the_unit_that_suits_them(number: int, words: str) -> None:
+    assert size(number) == words
+
+
+def test_making_one_says_what_comes_next(hybrid: Database) -> None:
+    hybrid.put("a", TEXTS["a"])
+    done = run(hybrid, "create", "second", "--model", MODEL, "--collection", "docs")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert 'Space "second" is made; 1 passages are queued for it.' in done.stderr
+    assert f"Next: pgrag worker --once --space second --model {MODEL}" in done.stderr
+
+
+def test_its_choices_are_kept(hybrid: Database) -> None:
+    choices = ("--precision", "bit", "--rotate", "--index", "hnsw", "--m", "24", "--ef-construction", "100")
+    assert run(hybrid, "create", "bits", "--model", MODEL, *choices).returncode == 0
+    row = listed(hybrid, "bits")
+    assert (row["precision"], row["rotate"], row["index_kind"]) == ("bit", True, "hnsw")
+    assert row["index_options"] == {"m": 24, "ef_construction": 100}
+
+
+def test_lists_are_ivfflat_s(hybrid: Database) -> None:
+    assert run(hybrid, "create", "s", "--model", MODEL, "--index", "ivfflat", "--lists", "7").returncode == 0
+    assert listed(hybrid, "s")["index_options"] == {"lists": 7}
+
+
+def test_an_untrained_prefix_is_refused(hybrid: Database) -> None:
+    done = run(hybrid, "create", "short", "--model", MODEL, "--dimension", "128")
+    assert done.returncode == 1
+    assert "is not trained for a prefix of 128 numbers: its passport names none" in done.stderr
+    assert "\nTry: Keep all 384 numbers" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--precision", "float8"), 'precision vector, halfvec or bit, got "static", "hnsw" and "float8"'),
+        (("--lists", "7"), 'an index of kind hnsw has no option "lists"'),
+        (("--rotate",), 'rotate is for the precision bit, got "halfvec"'),
+    ],
+)
+def test_choices_that_don_t_go_together_are_refused(
+    hybrid: Database, arguments: tuple[str, ...], message: str
+) -> None:
+    done = run(hybrid, "create", "s", "--model", MODEL, *arguments)
+    assert done.returncode == 1
+    assert message in done.stderr
+
+
+def test_a_list_shows_each_space(filled: Database) -> None:
+    out = run(filled, "list").stdout
+    assert SHIPPED in out
+    assert "second" in out
+    assert "hnsw, missing" in out
+
+
+def test_a_list_is_readable_in_80_columns(filled: Database) -> None:
+    lines = run(filled, "list", columns=80).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("second" in line and "halfvec" in line for line in lines)
+
+
+def test_an_empty_list_says_how_to_begin(db: Database) -> None:
+    done = run(db, "list")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Try: pgrag space create NAME --model MODEL" in done.stderr
+
+
+def test_json_of_a_space_holds_its_passport(filled: Database) -> None:
+    row = json.loads(run(filled, "show", "second", "--json").stdout)
+    assert row["passport"]["licence"] == "Apache-2.0"
+    assert (row["vectors"], row["collections"], row["answers"]) == (len(TEXTS), ["docs"], [])
+
+
+def test_a_space_is_shown_with_its_passport(filled: Database) -> None:
+    out = run(filled, "show", "second").stdout
+    for words in ("licence", "Apache-2.0", "no collection", "384 halfvec", "hnsw, missing"):
+        assert words in out
+
+
+@pytest.mark.parametrize("command", ["show", "build", "calibrate", "evaluate", "retire", "drop"])
+def test_a_space_that_isn_t_there_is_named(db: Database, command: str) -> None:
+    done = run(db, command, "nothing")
+    assert done.returncode == 1
+    assert 'Error: space "nothing" does not exist' in done.stderr
+
+
+def test_a_build_says_how_it_went_and_a_second_has_nothing_to_do(filled: Database) -> None:
+    done = run(filled, "build", "second")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"by one process: {len(TEXTS)} vectors, index" in done.stderr
+    assert listed(filled, "second")["index_state"] == "valid"
+    assert 'Space "second" has nothing to build' in run(filled, "build", "second").stderr
+
+
+def test_json_of_a_build_is_its_figures(filled: Database) -> None:
+    figures = json.loads(run(filled, "build", "second", "--json", "--workers", "0", "--memory", "8MB").stdout)
+    assert (figures["built"], figures["vectors"], figures["workers"]) == (True, len(TEXTS), 0)
+    assert figures["memory_bytes"] == 8 * 2**20
+
+
+def test_too_little_memory_says_what_to_set(filled: Database) -> None:
+    done = run(filled, "build", "second", "--memory", "1MB")
+    assert done.returncode == 1
+    assert "needs 4MB, and maintenance_work_mem is 1MB" in done.stderr
+    assert "\nTry: pgrag space build second --memory 4MB\n" in done.stderr
+
+
+def test_a_build_that_is_interrupted_is_repaired_by_the_next(filled: Database) -> None:
+    table = f"pgrag.embedding_{filled.value('select max(space_id) from pgrag.space')}"
+    other = filled.connect()
+    with other.transaction():
+        other.execute(f"lock table {table} in row exclusive mode")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pgrag_cli.main", "space", "build", "second"],
+            env=os.environ | {"PGRAG_DATABASE_URL": filled.dsn},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    waits = f"process {other.info.backend_pid} has to end its transaction"
+    assert waits in line
+    assert process.returncode == 130
+    assert "Stopped. Searches are exact meanwhile; begin again with: pgrag space build second" in err
+    assert listed(filled, "second")["index_state"] == "invalid"
+    assert run(filled, "build", "second").returncode == 0
+    assert listed(filled, "second")["index_state"] == "valid"
+
+
+def test_calibrating_shows_what_was_measured(filled: Database) -> None:
+    measured = json.loads(run(filled, "calibrate", "second", "--json").stdout)
+    assert measured == listed(filled, "second")["calibration"]
+    assert run(filled, "calibrate", "second").returncode == 0
+
+
+def test_an_evaluation_shows_recall_times_and_costs(filled: Database) -> None:
+    done = run(filled, "evaluate", "second")
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "nearest 10 ",
+        "nearest 100 ",
+        "exact, nearest 100",
+        "1.000",
+        "write a vector",
+        "hnsw, missing",
+    ):
+        assert words in done.stdout
+    assert f"{len(TEXTS)} queries, asked for the owner, who sees everything." in done.stderr
+
+
+def test_json_of_an_evaluation_is_its_figures(filled: Database) -> None:
+    figures = json.loads(run(filled, "evaluate", "second", "--build", "--json").stdout)
+    assert [(depth["k"], depth["recall"]) for depth in figures["depths"]] == [(10, 1.0), (100, 1.0)]
+    assert figures["build"]["vectors"] == figures["vectors"] == len(TEXTS)
+    assert (figures["index_kind"], figures["index_state"]) == ("hnsw", "valid")
+
+
+def test_an_evaluation_asks_for_a_caller(filled: Database) -> None:
+    done = run(filled, "evaluate", "second", "--as", "user:kofi", "--json")
+    assert json.loads(done.stdout)["principals"] == ["user:kofi"]
+
+
+def test_an_evaluation_asks_the_lines_of_a_file_that_have_a_vector(filled: Database, tmp_path: Path) -> None:
+    (tmp_path / "queries.txt").write_text("where is the valve\n\n\u4e02\nhow do I close the pump\n", "utf-8")
+    done = run(filled, "evaluate", "second", "--queries", str(tmp_path / "queries.txt"), "--json")
+    assert json.loads(done.stdout)["queries"] == 2
+
+
+def test_a_file_without_a_query_is_refused(filled: Database, tmp_path: Path) -> None:
+    (tmp_path / "queries.txt").write_text("\n")
+    done = run(filled, "evaluate", "second", "--queries", str(tmp_path / "queries.txt"))
+    assert done.returncode == 1
+    assert "no query of" in done.stderr
+
+
+def test_activating_retiring_and_dropping(filled: Database) -> None:
+    assert run(filled, "activate", "second", "--collection", "docs").returncode == 0
+    assert listed(filled, "second")["answers"] == ["docs"]
+    refused = run(filled, "retire", "second")
+    assert refused.returncode == 1
+    assert 'Error: space "second" answers the searches of docs' in refused.stderr
+    assert run(filled, "drop", "second").returncode == 1
+    assert run(filled, "activate", SHIPPED, "--collection", "docs").returncode == 0
+    retired = run(filled, "retire", "second")
+    assert retired.returncode == 0
+    assert "pgrag space drop second" in retired.stderr
+    assert run(filled, "drop", "second").returncode == 0
+    assert "second" not in run(filled, "list").stdout
+
+
+def test_activating_what_lacks_vectors_is_refused(hybrid: Database) -> None:
+    hybrid.put("a", TEXTS["a"])
+    run(hybrid, "create", "second", "--model", MODEL, "--collection", "docs")
+    done = run(hybrid, "activate", "second", "--collection", "docs")
+    assert done.returncode == 1
+    assert 'space "second" still lacks 1 vectors of collection "docs"' in done.stderr
+
+
+def test_activating_it_all_the_same_takes_force(hybrid: Database) -> None:
+    hybrid.put("a", TEXTS["a"])
+    run(hybrid, "create", "second", "--model", MODEL, "--collection", "docs")
+    assert run(hybrid, "activate", "second", "--collection", "docs", "--force").returncode == 0
+    assert listed(hybrid, "second")["answers"] == ["docs"]
+
+
+def test_a_build_before_the_filling_says_what_is_lacking(hybrid: Database) -> None:
+    hybrid.put("a", TEXTS["a"])
+    run(hybrid, "create", "second", "--model", MODEL, "--collection", "docs", "--no-index")
+    assert "It still lacks 1 vectors" in run(hybrid, "build", "second").stderr
+
+
+def test_lists_of_nothing_are_not_built(hybrid: Database) -> None:
+    run(hybrid, "create", "second", "--model", MODEL, "--index", "ivfflat")
+    done = run(hybrid, "build", "second")
+    assert done.returncode == 1
+    assert "the lists of ivfflat are made of the vectors that are there" in done.stderr
+    assert "\nTry: Fill it first: pgrag worker --once --space second --model MODEL" in done.stderr
+
+
+def test_a_fit_hands_over_what_was_asked_and_says_how_it_went(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def fitted(connection: object, encoder: Any, **how: Any) -> FitFigures:
+        asked.update(how, model=encoder.passport["model"])
+        for done in (1, 2):
+            how["on_progress"](FitProgress("fit", done, 2, cosine=0.75 + done / 100))
+        return FitFigures(how["space"], "second-fitted", 900, 50, 100, 11, "tokens", 0.5, 0.77, 2, False, 1.0)
+
+    monkeypatch.setattr(sys.modules["pgrag_cli.space.fit"], "fit_space", fitted)
+    (tmp_path / "general.txt").write_text("one\ntwo\n")
+    choices = (
+        "--collection",
+        "docs",
+        "--sample",
+        "100",
+        "--epochs",
+        "2",
+        "--general",
+        str(tmp_path / "general.txt"),
+    )
+    done = run(db, "fit", "second", "--model", MODEL, *choices, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["cosine"] == 0.77
+    assert "fitting, epoch 2 of 2, held-out cosine 0.7700\n" in done.stderr
+    assert "embedded in SQL by second-fitted: 900 tokens, fitted on 100 texts" in done.stderr
+    assert (asked["space"], asked["collections"], asked["general"]) == ("second", ["docs"], ["one", "two"])
+    assert (asked["sample"], asked["epochs"], asked["hidden"]) == (100, 2, False)
