@@ -1,13 +1,15 @@
-"""Teaches a connection pgvector's types, in whatever schema the extension was put."""
+"""Teaches a connection pgvector's types, in whatever schema the extension was put, and writes vectors as it reads them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 from pgvector.psycopg import register_vector, register_vector_async
 
-__all__ = ["register", "register_async"]
+__all__ = ["register", "register_async", "to_text"]
 
 # Until the end of the transaction, which looking up the types has begun.
 _SEARCH_PATH = """
@@ -34,3 +36,8 @@ async def register_async(connection: psycopg.AsyncConnection[Any]) -> None:
     await connection.execute(_SEARCH_PATH)
     await register_vector_async(connection)
     await connection.commit()
+
+
+def to_text(vector: NDArray[np.float32]) -> str:
+    """Return a vector as pgvector reads it, each number as exact as it is."""
+    return "[" + ",".join(map(repr, vector.tolist())) + "]"

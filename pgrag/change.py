@@ -85,7 +85,7 @@ class Change:
         written: Vectors that were made here; workers elsewhere made the rest.
         activated: Whether the new space answers now.
         verdict: What the gate said; None where it wasn't asked.
-        unasked: Why the gate wasn't asked, in one sentence; None where it was, or didn't need to be.
+        unasked: Why the gate couldn't be asked, in one sentence; None where it was, or wasn't to be.
         query_encoder: What embeds queries of the new space in SQL, or None.
     """
 
@@ -122,6 +122,7 @@ def change_model(
     *,
     old_encoder: Encoder | None = None,
     activate: bool = True,
+    judge: bool = True,
     force: bool = False,
     batch: int = 256,
     lease: timedelta = LEASE,
@@ -132,7 +133,8 @@ def change_model(
     """Let another model answer the dense searches of a collection, with no moment in which none does.
 
     The new space is made where it isn't there, and filled: by this call, and by every ``pgrag worker`` for it. Then its
-    index is built, and the gate compares both on the collection's judged queries. Searches answer from the old space until
+    index is built; where the server's ``maintenance_work_mem`` can't hold that, it grows with the vectors instead, which
+    is slower. The gate compares both spaces on the collection's judged queries. Searches answer from the old space until
     the new one is activated, in one transaction; documents that arrive meanwhile land in both. Stopped at any point it
     goes on when called again: nothing is embedded twice.
 
@@ -142,6 +144,7 @@ def change_model(
         encoder: The new model; its name is the new space's, and its passport is kept there.
         old_encoder: Embeds queries for the space that answers now, for the gate, see :func:`compare_spaces`.
         activate: Let the new space answer at the end; else it is left ready.
+        judge: Ask the gate; else the new space answers however well it does, as where there is nothing to lose yet.
         force: Activate though the gate isn't open or can't be asked, or though passages have no vector in the new space
             that have one in the old.
         batch: Most passages claimed at once.
@@ -181,9 +184,9 @@ def change_model(
     )
     if not activate or change.activated:
         return change
-    unasked = _unasked(connection, collection)
+    unasked = _unasked(connection, collection) if judge else None
     verdict = None
-    if unasked is None:
+    if judge and unasked is None:
         verdict = compare_spaces(
             connection,
             collection,
@@ -198,7 +201,7 @@ def change_model(
                 f"--force, to activate it all the same; {before or 'no space'} goes on to answer",
                 verdict,
             )
-    elif not force:
+    elif unasked is not None and not force:
         raise unasked
     run.activate(force)
     return replace(

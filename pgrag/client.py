@@ -27,14 +27,27 @@ __all__ = ["AsyncCaller", "AsyncStore", "Caller", "Store", "connect", "connect_a
 
 _ROLE = "set local role pgrag_app"
 _ACT_AS = "select pgrag.act_as(variadic %s::text[])"
-_SEARCH = "select * from pgrag.search(%s, %s::int, %s, %s, %s, %s::int, %s::int, %s, %s, %s)"
-_PACK = "select * from pgrag.pack_context(%s, %s::int, %s::int, %s, %s, %s, %s, %s)"
+# In each of these, a space by its name, or the one that the caller's model is of.
+_SEARCH = (
+    "select * from pgrag.search(%s, %s::int, %s, %s, %s, %s::int, %s::int, %s,"
+    " coalesce(%s, pgrag.model_space(%s, %s, %s)), %s)"
+)
+_PACK = (
+    "select * from pgrag.pack_context(%s, %s::int, %s::int, %s, %s, %s,"
+    " coalesce(%s, pgrag.model_space(%s, %s, %s)), %s)"
+)
 _EXPLAIN = (
-    "select * from pgrag.explain_search(%s, %s::bigint[], %s::int, %s, %s, %s, %s::int, %s::int, %s, %s, %s)"
+    "select * from pgrag.explain_search(%s, %s::bigint[], %s::int, %s, %s, %s, %s::int, %s::int, %s,"
+    " coalesce(%s, pgrag.model_space(%s, %s, %s)), %s)"
 )
 _SNIPPETS = "select * from pgrag.snippets(%s, %s::bigint[], %s::int, %s::int, %s, %s, %s)"
 _COLLECTIONS = "select * from pgrag.collections()"
-_CHECK = "select pgrag.check_space(%s, %s, %s, %s)"
+# A space that the caller sees no collection of is as if it weren't there, and so is what it was made by.
+_CHECK = (
+    "select pgrag.check_space(asked.space, %s, %s, %s)"
+    " from (select coalesce(%s, pgrag.model_space(%s, %s, %s))) as asked (space)"
+    " where pgrag.has_space(asked.space)"
+)
 
 _ROLE_REFUSED = (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue)
 _CONNECT_SECONDS = 10.0
@@ -49,24 +62,31 @@ class _Asked:
 
     query: str
     vector: HalfVector | None
-    space: str | None
+    space: tuple[str | None, ...]
     check: tuple[_Call, ...] = ()
 
     @classmethod
     def by(
-        cls, encoder: QueryEncoder | None, query: str, embedding: Embedding | None, space: str | None
+        cls,
+        encoder: QueryEncoder | None,
+        query: str,
+        embedding: Embedding | None,
+        space: str | None,
+        weights: dict[str, float] | None = None,
     ) -> _Asked:
-        """Embed a query, unless that was done; this may run a model, and no connection should wait for it."""
-        if embedding is not None or encoder is None:
-            return cls(query, None if embedding is None else HalfVector(list(embedding)), space)
-        vector = np.asarray(encoder.encode_queries([query])[0], np.float32)
-        name = space or encoder.name
+        """Embed a query, unless that was done or is of no use; this may run a model, and no connection should wait."""
+        if embedding is not None or encoder is None or (weights or {}).get("dense") == 0:
+            vector = None if embedding is None else HalfVector(list(embedding))
+            return cls(query, vector, (space, None, None, None))
+        made = np.asarray(encoder.encode_queries([query])[0], np.float32)
         passport = getattr(encoder, "passport", None) or {}
+        model, weights_hash = passport.get("model"), passport.get("sha256")
+        where = (space, model, weights_hash, encoder.name)
         check: tuple[_Call, ...] = ()
-        if "model" in passport:
-            check = ((_CHECK, (name, passport["model"], len(vector), passport.get("sha256"))),)
+        if model is not None:
+            check = ((_CHECK, (model, len(made), weights_hash, *where)),)
         # A text without a known word has no direction: words alone find it.
-        return cls(query, HalfVector(vector) if vector.any() else None, name, check)
+        return cls(query, HalfVector(made) if made.any() else None, where, check)
 
 
 class _Calls:
@@ -92,7 +112,7 @@ class _Calls:
             depth,
             rrf_k,
             Jsonb({"lexical": 1, "dense": 1} if weights is None else weights),
-            asked.space,
+            *asked.space,
             exact,
         )
         return _SEARCH, arguments
@@ -122,7 +142,7 @@ class _Calls:
             None if collections is None else list(collections),
             asked.vector,
             Jsonb(filter or {}),
-            asked.space,
+            *asked.space,
             exact,
         )
         return _PACK, arguments
@@ -193,7 +213,8 @@ class Caller:
             embedding: The query's vector by the space's model; None is made by the encoder where there is one, else
                 in SQL where the space has a query encoder there, else the search is lexical.
             encoder: Makes the query's vector, before the transaction; None is the store's. Where it has a passport, it
-                is compared with the space's in the same transaction. Of no account beside ``embedding``.
+                is compared with the space's in the same transaction, if the caller sees a collection of that; if not,
+                the search is lexical. Of no account beside ``embedding``, or where ``weights`` leave ``dense`` out.
             filter: What a document's metadata must contain.
             depth: Candidates of each arm, 1 to 10,000.
             rrf_k: The constant of reciprocal rank fusion.
@@ -209,7 +230,7 @@ class Caller:
                 space's.
             DatabaseError: the database failed.
         """
-        asked = _Asked.by(encoder or self._encoder, query, embedding, space)
+        asked = _Asked.by(encoder or self._encoder, query, embedding, space, weights)
         call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
         return [_hit(row) for row in self._rows(*call, *asked.check)]
 
@@ -248,7 +269,7 @@ class Caller:
         Returns:
             The reasons, chunk by chunk as asked, in the order of the stages.
         """
-        asked = _Asked.by(encoder or self._encoder, query, embedding, space)
+        asked = _Asked.by(encoder or self._encoder, query, embedding, space, weights)
         call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
         return [Explanation(*row) for row in self._rows(*_Calls.explain(chunk_ids, call), *asked.check)]
 
@@ -395,7 +416,7 @@ class AsyncCaller:
         exact: bool = False,
     ) -> list[Hit]:
         """Find the chunks that answer a query best, as :meth:`Caller.search`."""
-        asked = await _asked(encoder or self._encoder, query, embedding, space)
+        asked = await _asked(encoder or self._encoder, query, embedding, space, weights)
         call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
         return [_hit(row) for row in await self._rows(*call, *asked.check)]
 
@@ -416,7 +437,7 @@ class AsyncCaller:
         exact: bool = False,
     ) -> list[Explanation]:
         """Say why chunks are at their places, or where they were lost, as :meth:`Caller.explain`."""
-        asked = await _asked(encoder or self._encoder, query, embedding, space)
+        asked = await _asked(encoder or self._encoder, query, embedding, space, weights)
         call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
         return [Explanation(*row) for row in await self._rows(*_Calls.explain(chunk_ids, call), *asked.check)]
 
@@ -522,12 +543,16 @@ async def connect_async(dsn: str, *, encoder: QueryEncoder | None = None, connec
 
 
 async def _asked(
-    encoder: QueryEncoder | None, query: str, embedding: Embedding | None, space: str | None
+    encoder: QueryEncoder | None,
+    query: str,
+    embedding: Embedding | None,
+    space: str | None,
+    weights: dict[str, float] | None = None,
 ) -> _Asked:
     """Embed a query in a thread, where a model does that; the loop goes on."""
     if embedding is not None or encoder is None:
         return _Asked.by(None, query, embedding, space)
-    return await asyncio.to_thread(_Asked.by, encoder, query, None, space)
+    return await asyncio.to_thread(_Asked.by, encoder, query, None, space, weights)
 
 
 def _no_role(user: str, error: psycopg.Error) -> DatabaseError:

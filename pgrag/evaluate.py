@@ -10,6 +10,7 @@ import gzip
 import importlib.metadata
 import importlib.util
 import json
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,8 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psycopg
 
+from pgrag._acting import act_as
+from pgrag._utf8 import read_utf8
+from pgrag._vector import to_text
 from pgrag.errors import PgragError, translated
-from pgrag.spaces import check_encoder, find_space
+from pgrag.spaces import check_encoder, query_encoder_of, space_passport
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -308,9 +312,8 @@ def _old_side(
     if encoder is not None:
         check_encoder(connection, old, encoder)
         return _Side(old, both, encoder.encode_queries(texts)), f"space {old}, with queries by its model"
-    about = find_space(connection, old)
-    if about.query_encoder is not None:
-        table = about.query_encoder
+    table = query_encoder_of(connection, old)
+    if table is not None:
         return _Side(old, both, None), f"space {old}, with queries by the token table {table}"
     return (
         words,
@@ -333,7 +336,7 @@ def _ask(
                 one.query,
                 _PASSAGES,
                 [collection],
-                None if vector is None or not vector.any() else _text(vector),
+                None if vector is None or not vector.any() else to_text(vector),
                 side.arms[arm],
                 side.space,
             ),
@@ -342,14 +345,7 @@ def _ask(
 
     with connection.transaction():
         connection.execute("set transaction isolation level repeatable read, read only")
-        try:
-            connection.execute("set local role pgrag_app")
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise PgragError(
-                f"role {connection.info.user} may not search for others, which judged queries need",
-                f"As an administrator: grant pgrag_app to {connection.info.user}",
-            ) from error
-        connection.execute("select pgrag.act_as(variadic %s::text[])", (one.principals or ["public"],))
+        act_as(connection, one.principals)
         return {arm: (ask(before, arm), ask(after, arm)) for arm in after.arms}
 
 
@@ -467,9 +463,7 @@ def _keep(
 
 def _passport(connection: psycopg.Connection[Any], space: str) -> dict[str, Any]:
     """Return what made the vectors of a space, without what was measured of them before."""
-    with translated(), connection.transaction():
-        row = connection.execute("select pgrag.space_passport(%s)", (space,)).fetchone()
-    return {key: value for key, value in (row[0] if row else {}).items() if key != "figures"}
+    return {key: value for key, value in space_passport(connection, space).items() if key != "figures"}
 
 
 def _judged(connection: psycopg.Connection[Any], collection: str) -> list[_Judged]:
@@ -484,7 +478,7 @@ def _queries(folder: Path) -> Iterator[tuple[str, str]]:
     packed = folder / "queries.jsonl.gz"
     try:
         text = gzip.decompress(packed.read_bytes()) if packed.is_file() else path.read_bytes()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise PgragError(
             f"{path} can't be read: {error}", "It holds an object a line: _id and text."
         ) from error
@@ -510,7 +504,7 @@ def _qrels(folder: Path, split: str) -> Iterator[tuple[str, str, int]]:
             f"{folder} has neither qrels/{split}.tsv nor qrels.tsv",
             "Name a folder in BEIR's layout; --split names other judgements than test.",
         )
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(read_utf8(path).splitlines(), 1):
         query_id, _, rest = line.partition("\t")
         uri, _, grade = rest.partition("\t")
         try:
@@ -523,8 +517,3 @@ def _qrels(folder: Path, split: str) -> Iterator[tuple[str, str, int]]:
                     f"{path}, line {number} is no judgement: {line[:80]!r}",
                     "It holds query, document and grade between tabs.",
                 ) from error
-
-
-def _text(vector: NDArray[np.float32]) -> str:
-    """Return a vector as pgvector reads it."""
-    return "[" + ",".join(map(repr, vector.tolist())) + "]"

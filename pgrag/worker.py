@@ -19,6 +19,7 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg.pq import TransactionStatus
 
+from pgrag._vector import to_text
 from pgrag.embed import EncoderError
 from pgrag.errors import DatabaseError, PgragError, translated
 
@@ -261,7 +262,7 @@ class _Run:
                 ids += [chunk.chunk_id for chunk in chunks]
                 hashes += [chunk.hash for chunk in chunks]
                 # A text without a known word has no direction: it leaves the queue, and words alone find it.
-                written += [_text(vector) if vector.any() else None] * len(chunks)
+                written += [to_text(vector) if vector.any() else None] * len(chunks)
         if ids:
             wanted = sum(text is not None for text in written)
             weights = self._passport.get("sha256")
@@ -300,8 +301,3 @@ def _by_text(chunks: Sequence[_Chunk]) -> list[list[_Chunk]]:
     for chunk in chunks:
         texts.setdefault(chunk.hash, []).append(chunk)
     return sorted(texts.values(), key=lambda same: len(same[0].text))
-
-
-def _text(vector: NDArray[np.float32]) -> str:
-    """Return a vector as pgvector reads it."""
-    return "[" + ",".join(map(repr, vector.tolist())) + "]"

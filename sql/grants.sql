@@ -18,7 +18,7 @@ pgrag.collection, pgrag.collection_space, pgrag.document, pgrag.document_text, p
 pgrag.embed_queue, pgrag.failure, pgrag.judged_query, pgrag.judgement, pgrag.run, pgrag.run_hit
 to pgrag_writer;
 grant select on
-pgrag.installation, pgrag.space, pgrag.space_axis, pgrag.encoder_token, pgrag.posting, pgrag.lexeme, pgrag.corpus_stat,
+pgrag.installation, pgrag.space, pgrag.space_axis, pgrag.space_figures, pgrag.encoder_token, pgrag.posting, pgrag.lexeme, pgrag.corpus_stat,
 pgrag.acl, pgrag.acl_entry, pgrag.document_history, pgrag.search_log
 to pgrag_writer;
 grant select, insert on pgrag.principal to pgrag_writer;

@@ -33,4 +33,14 @@ create table pgrag.space_axis (
 
 comment on table pgrag.space_axis is 'Rotations of spaces whose codes are taken after one: row `place`, from 0, of an orthogonal matrix.';
 
+create table pgrag.space_figures (
+    space_id int not null,
+    figures jsonb not null,
+    constraint space_figures_pkey primary key (space_id),
+    constraint space_figures_space_id_fkey foreign key (space_id) references pgrag.space (space_id) on delete cascade
+);
+
+comment on table pgrag.space_figures is 'What was measured of a space, shown as part of its passport; not to readers, since it counts rows that are hidden from them.';
+comment on column pgrag.space_figures.figures is '`figures`: of the last build and the last gate; `query_encoder`: of the token table.';
+
 create index chunk_hash_idx on pgrag.chunk (hash);

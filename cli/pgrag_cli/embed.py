@@ -7,20 +7,18 @@ from typing import Annotated
 import psycopg
 import typer
 
+from pgrag.change import change_model
 from pgrag.errors import translated
-from pgrag.spaces import use_model
-from pgrag.worker import WorkProgress
+from pgrag_cli._change import change_progress
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
-from pgrag_cli._encoder import load_encoder
-from pgrag_cli.space._progress import build_progress
+from pgrag_cli._encoder import MODEL_HELP, load_encoder
+from pgrag_cli._signals import stop_signals
 
 __all__ = ["embed"]
 
 
 def embed(
-    model: Annotated[
-        str, typer.Argument(help="A sentence-transformers model, by name or folder.", show_default=False)
-    ],
+    model: Annotated[str, typer.Argument(help=f"{MODEL_HELP}.", show_default=False)],
     collection: Annotated[str, typer.Option("--collection", metavar="NAME", help="Whose passages.")],
     space: Annotated[
         str | None,
@@ -32,21 +30,29 @@ def embed(
 ) -> None:
     """Let a model answer the dense searches of a collection: its space is made, filled, then activated.
 
-    The space before answers until then; a stopped run goes on where it was. Needs the extra `models`.
+    As `pgrag reindex --space` without a gate: the space before answers until then, and a stopped run goes on where it was.
+
+    A folder with an .onnx file needs the extra `onnx`, an endpoint `endpoint`, any other model `models`; a static encoder none.
     """
     encoder = load_encoder(model, space)
-
-    def show(progress: WorkProgress) -> None:
-        typer.echo(f"{progress.stored:,} vectors", err=True)
-
     with (
         translated(),
         psycopg.connect(resolve_dsn(database_url), autocommit=True) as connection,
-        build_progress() as show_build,
+        stop_signals() as wait,
+        change_progress() as show,
     ):
-        written = use_model(connection, collection, encoder, on_progress=show, on_build=show_build)
+        done = change_model(
+            connection,
+            collection,
+            encoder,
+            judge=False,
+            wait=wait,
+            on_progress=show,
+            on_failure=lambda chunk_id, reason: typer.echo(f"chunk {chunk_id}: {reason}", err=True),
+        )
     typer.echo(
-        f'Collection "{collection}" is searched by {encoder.name}; {written:,} vectors were new.', err=True
+        f'Collection "{collection}" is searched by {encoder.name}; {done.written:,} vectors were new.',
+        err=True,
     )
     named = f" --space {space}" if space is not None else ""
     typer.echo(

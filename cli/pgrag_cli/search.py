@@ -90,6 +90,8 @@ def search(
                 query, asked, k=k, collections=collection, filter=condition, weights=weights, exact=exact
             ):
                 reasons.setdefault(reason.chunk_id, []).append(reason)
+    if encoder is not None and hits and all(hit.dense_rank is None for hit in hits):
+        typer.echo(f"By words alone: of the spaces that they see, none is of {model}.", err=True)
     if as_json:
         for hit in hits:
             row = asdict(hit) | {"snippet": snippets.get(hit.chunk_id)}

@@ -376,11 +376,7 @@ def _retry_after(header: str | None) -> float | None:
             then = email.utils.parsedate_to_datetime(header)
         except ValueError:
             return None
-        seconds = (
-            (then - datetime.datetime.now(then.tzinfo or datetime.UTC)).total_seconds()
-            if then.tzinfo
-            else 0.0
-        )
+        seconds = (then - datetime.datetime.now(then.tzinfo)).total_seconds() if then.tzinfo else 0.0
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 

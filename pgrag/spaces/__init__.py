@@ -5,7 +5,6 @@ What turns text into vectors is left to ``pgrag.embed``, and filling a space to 
 
 from pgrag.spaces._build import BuildProgress, SpaceBuild, build_space
 from pgrag.spaces._figures import DepthFigures, SpaceFigures, embed_queries, evaluate_space
-from pgrag.spaces._model import use_model
 from pgrag.spaces._space import (
     Space,
     activate_space,
@@ -15,7 +14,10 @@ from pgrag.spaces._space import (
     drop_space,
     find_space,
     list_spaces,
+    pending_of,
+    query_encoder_of,
     retire_space,
+    space_passport,
 )
 from pgrag.spaces._static import embed_static, load_static_space
 
@@ -37,6 +39,8 @@ __all__ = [
     "find_space",
     "list_spaces",
     "load_static_space",
+    "pending_of",
+    "query_encoder_of",
     "retire_space",
-    "use_model",
+    "space_passport",
 ]

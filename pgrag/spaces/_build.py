@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from pgrag.errors import PgragError, translated
-from pgrag.spaces._space import calibrate_space
+from pgrag.spaces._space import calibrate_space, find_space
 
 __all__ = ["BuildProgress", "SpaceBuild", "build_space"]
 
@@ -50,15 +50,17 @@ class SpaceBuild:
     """What a build did.
 
     Attributes:
-        built: False where a valid index was there, or the space has none; then the rest but ``calibration`` is empty.
+        built: False where a valid index was there, or the space has none; then ``figures`` is empty.
         figures: ``seconds``, ``vectors``, ``workers``, ``needed_bytes`` (estimated), ``memory_bytes`` (allowed),
             ``index_bytes`` and ``built_at``, as they are kept in the passport.
-        calibration: What was measured afterwards, for searches to go by; empty where there is no vector.
+        calibration: What searches go by; empty where there is no vector.
+        calibrated: Whether it was measured now: where something was built, or nothing was measured before.
     """
 
     built: bool
     figures: Mapping[str, Any]
     calibration: Mapping[str, Any]
+    calibrated: bool
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class _Plan:
     create_statement: str | None
     reindex_statement: str | None
     drop_statements: list[str]
+    alter_statement: str | None
 
 
 def build_space(
@@ -87,7 +90,7 @@ def build_space(
     slow: bool = False,
     on_progress: Callable[[BuildProgress], None] = lambda progress: None,
 ) -> SpaceBuild:
-    """Make the approximate index of a space, concurrently, and calibrate it.
+    """Make the approximate index of a space, concurrently, and calibrate the space where that changes something.
 
     A build that was stopped leaves an invalid index behind, which the next call takes away first.
 
@@ -129,16 +132,21 @@ def build_space(
                     # All of it would be set aside for parallel workers at once.
                     put("maintenance_work_mem", _size(plan.needed_bytes), "")
                     plan = replace(plan, allowed_bytes=_megabytes(plan.needed_bytes) * _MEGABYTE)
-                _check_memory(space, plan, room)
+                _check_memory(space, plan, room, rebuild=rebuild)
             figures = _run(connection, space, plan, statement, on_progress)
         finally:
             if not connection.closed:
                 kept = None if figures is None else json.dumps(figures)
                 row = connection.execute("select pgrag._end_build(%s, %s)", (space, kept)).fetchone()
     kept_figures = dict(row[0]) if row and row[0] else {}
-    # There is nothing to measure in an empty space.
-    calibration = calibrate_space(connection, space) if plan.vectors else {}
-    return SpaceBuild(figures is not None, kept_figures, calibration)
+    calibration: Mapping[str, Any] = {}
+    if figures is None:
+        calibration = find_space(connection, space).calibration
+    # Measuring reads all vectors many times over; and there is nothing to measure in an empty space.
+    calibrated = bool(plan.vectors) and not calibration
+    if calibrated:
+        calibration = calibrate_space(connection, space)
+    return SpaceBuild(figures is not None, kept_figures, calibration, calibrated)
 
 
 def _statement(plan: _Plan, rebuild: bool) -> str | None:
@@ -161,9 +169,11 @@ def _run(
     if statement is None:
         return None
     started = time.monotonic()
-    if plan.uncentred and plan.index_state != "valid":
+    if plan.uncentred:
         on_progress(BuildProgress("centring codes"))
         connection.execute("select pgrag.center_codes(%s)", (space,))
+    if plan.alter_statement is not None and statement == plan.reindex_statement:
+        connection.execute(plan.alter_statement.encode())
     with _watch(connection, space, on_progress) as seen:
         try:
             connection.execute(statement.encode())
@@ -252,8 +262,9 @@ def _room(connection: psycopg.Connection[Any], plan: _Plan, *, parallel: bool) -
     return min((free for free in known if free is not None), default=_UNKNOWN)
 
 
-def _check_memory(space: str, plan: _Plan, room: int) -> None:
+def _check_memory(space: str, plan: _Plan, room: int, *, rebuild: bool) -> None:
     """Refuse a build that memory can't hold, and say what to set."""
+    again = f"pgrag space build {space} --rebuild" if rebuild else f"pgrag space build {space}"
     wanted = (
         f'building the {plan.index_kind} index of space "{space}" over {plan.vectors:,} vectors needs'
         f" {_size(plan.needed_bytes)}"
@@ -261,20 +272,20 @@ def _check_memory(space: str, plan: _Plan, room: int) -> None:
     if plan.needed_bytes > room:
         raise PgragError(
             f"{wanted}, and this machine has {_size(room)} free, /dev/shm included where workers are parallel",
-            f"Free some; or pgrag space build {space} --workers 0, which needs no shared memory; or --slow, on disk and many"
+            f"Free some; or {again} --workers 0, which needs no shared memory; or --slow, on disk and many"
             " times slower; or make a space that needs less: pgrag space create NAME --model MODEL --precision bit,"
             " or --index ivfflat",
         )
     if plan.needed_bytes > plan.allowed_bytes:
         raise PgragError(
             f"{wanted}, and maintenance_work_mem is {_size(plan.allowed_bytes)}",
-            f"pgrag space build {space} --memory {_size(plan.needed_bytes)}",
+            f"{again} --memory {_size(plan.needed_bytes)}",
         )
     if plan.index_kind == "hnsw" and plan.allowed_bytes > room:
         raise PgragError(
             f"parallel workers would have {_size(plan.allowed_bytes)} set aside at once, and this machine has"
             f" {_size(room)} free, /dev/shm included",
-            f"pgrag space build {space} --memory {_size(plan.needed_bytes)}, or --workers 0",
+            f"{again} --memory {_size(plan.needed_bytes)}, or --workers 0",
         )
 
 

@@ -13,6 +13,8 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
+from pgrag._acting import act_as
+from pgrag._vector import to_text
 from pgrag.errors import PgragError, translated
 from pgrag.spaces._space import find_space
 
@@ -22,9 +24,6 @@ Vectors = NDArray[np.float32]
 
 _DEPTHS = (10, 100)
 _DEEPEST = max(_DEPTHS)
-# Parts of one vector and of another in a question: as pgrag.calibrate_space asks, and about as hard to find as what people
-# type, where a vector of the space itself is easy.
-_PARTS = (0.6, 0.4)
 _WARM_UP = 3
 
 
@@ -124,8 +123,13 @@ def evaluate_space(
     """
     about = find_space(connection, space)
     if queries is None:
-        queries = _near_own(connection, space, count, about.model_dimension, seed)
-    texts = [_text(query) for query in queries]
+        with translated():
+            rows = connection.execute(
+                "select embedding::text from pgrag._sample_queries(%s, %s, %s)", (space, count, seed)
+            ).fetchall()
+        texts = [str(text) for (text,) in rows]
+    else:
+        texts = [to_text(query) for query in queries]
     calls = [(k, False) for k in _DEPTHS] + [(_DEEPEST, True)]
     times: dict[tuple[int, bool], list[float]] = {call: [] for call in calls}
     plans: dict[int, Counter[str]] = {k: Counter() for k in _DEPTHS}
@@ -155,7 +159,6 @@ def evaluate_space(
         cost = connection.execute(
             "select insert_ms, delete_ms from pgrag._write_cost(%s, %s)", (space, writes)
         ).fetchone()
-    about = find_space(connection, space)
     return SpaceFigures(
         space=space,
         principals=tuple(principals),
@@ -205,22 +208,6 @@ def embed_queries(connection: psycopg.Connection[Any], space: str, texts: Sequen
     return np.stack(vectors) if vectors else np.zeros((0, 0), np.float32)
 
 
-def _near_own(
-    connection: psycopg.Connection[Any], space: str, count: int, model_dimension: int, seed: int
-) -> Vectors:
-    """Draw vectors of a space and mix each with another; zeros stand for what a prefix leaves out."""
-    with translated():
-        rows = connection.execute(
-            "select embedding from pgrag._sample_vectors(%s, %s, %s)", (space, count, seed)
-        ).fetchall()
-    if not rows:
-        return np.zeros((0, model_dimension), np.float32)
-    own = np.stack([np.fromstring(text[1:-1], np.float32, sep=",") for (text,) in rows])
-    mixed = _PARTS[0] * own + _PARTS[1] * np.roll(own, 1, axis=0)
-    mixed = (mixed / np.linalg.norm(mixed, axis=1, keepdims=True)).astype(np.float32)
-    return np.pad(mixed, ((0, 0), (0, model_dimension - own.shape[1])))
-
-
 def _search(
     connection: psycopg.Connection[Any],
     principals: Sequence[str],
@@ -243,15 +230,7 @@ def _search(
 def _as(connection: psycopg.Connection[Any], principals: Sequence[str]) -> Iterator[None]:
     with connection.transaction():
         if principals:
-            try:
-                connection.execute("set local role pgrag_app")
-            except psycopg.errors.InsufficientPrivilege as error:
-                raise PgragError(
-                    f"the role {connection.info.user} may not act for others, so it can't search for"
-                    f" {', '.join(principals)}",
-                    f"As an administrator: grant pgrag_app to {connection.info.user}",
-                ) from error
-            connection.execute("select pgrag.act_as(variadic %s::text[])", (list(principals),))
+            act_as(connection, principals)
         else:
             connection.execute("set local role pgrag_owner")
         yield
@@ -267,8 +246,3 @@ def _percentiles(milliseconds: Sequence[float]) -> tuple[float, float]:
     if not milliseconds:
         return 0.0, 0.0
     return float(np.percentile(milliseconds, 50)), float(np.percentile(milliseconds, 95))
-
-
-def _text(vector: Vectors) -> str:
-    """Return a vector as pgvector reads it."""
-    return "[" + ",".join(map(repr, vector.tolist())) + "]"

@@ -28,7 +28,10 @@ __all__ = [
     "drop_space",
     "find_space",
     "list_spaces",
+    "pending_of",
+    "query_encoder_of",
     "retire_space",
+    "space_passport",
 ]
 
 
@@ -109,6 +112,48 @@ def find_space(connection: psycopg.Connection[Any], name: str) -> Space:
     return _spaces(connection, name)[0]
 
 
+def space_passport(connection: psycopg.Connection[Any], name: str) -> dict[str, Any]:
+    """Return what made the vectors of a space, and what was measured of them; nothing is counted for it.
+
+    Args:
+        connection: Of a member of ``pgrag_writer`` or ``pgrag_owner``.
+        name: The space's name.
+
+    Returns:
+        Its passport, with ``name``, ``model``, ``dimension`` (numbers per vector that are kept) and ``normalised``.
+
+    Raises:
+        Refused: there is no such space.
+    """
+    with translated(), connection.transaction():
+        row = connection.execute("select pgrag.space_passport(%s)", (name,)).fetchone()
+    return dict(row[0]) if row else {}
+
+
+def query_encoder_of(connection: psycopg.Connection[Any], name: str) -> str | None:
+    """Name the token table that embeds the queries of a space in SQL; None where there is none, or no such space.
+
+    Args:
+        connection: Of a member of ``pgrag_reader`` who may see the space, or of ``pgrag_owner``.
+        name: The space's name.
+    """
+    with translated(), connection.transaction():
+        row = connection.execute("select pgrag._query_encoder(%s)", (name,)).fetchone()
+    return row[0] if row else None
+
+
+def pending_of(connection: psycopg.Connection[Any], name: str) -> int:
+    """Count the passages that a space still lacks a vector for; 0 where there is no such space.
+
+    Args:
+        connection: Of a member of ``pgrag_writer`` or ``pgrag_owner``.
+        name: The space's name.
+    """
+    with translated(), connection.transaction():
+        rows = connection.execute("select space, pending from pgrag.space_backlog()").fetchall()
+    return sum(pending for space, pending in rows if space == name)
+
+
 def create_space(
     connection: psycopg.Connection[Any],
     encoder: Encoder,
@@ -135,7 +180,7 @@ def create_space(
         index: ``hnsw``, ``ivfflat`` or ``none``.
         index_options: ``m`` and ``ef_construction``, or ``lists``; what isn't named is as usual.
         with_index: Make the index now, so that each vector is put into it as it comes; else :func:`build_space`
-            does. None is now for ``hnsw``, except with ``bit``, whose codes are centred first.
+            does. None is now for ``hnsw``, except with ``bit``; these and ``ivfflat`` are made of vectors that are there.
 
     Returns:
         Chunks queued for it.
@@ -144,8 +189,6 @@ def create_space(
         Refused: the name is taken, something is out of its range, or the prefix isn't trained.
     """
     static = isinstance(encoder, StaticEncoder)
-    if with_index is None:
-        with_index = index == "hnsw" and precision != "bit"
     arguments = (
         encoder.name,
         encoder.passport["model"],

@@ -61,6 +61,24 @@ def test_making_one_says_what_comes_next(hybrid: Database) -> None:
     assert (done.returncode, done.stdout) == (0, "")
     assert 'Space "second" is made; 1 passages are queued for it.' in done.stderr
     assert f"Next: pgrag worker --once --space second --model {MODEL}" in done.stderr
+    assert "pgrag space build" not in done.stderr  # the index is there, and grows
+
+
+@pytest.mark.parametrize(
+    ("choices", "built_later"),
+    [
+        (("--no-index",), True),
+        (("--index", "ivfflat"), True),
+        (("--precision", "bit"), True),
+        (("--index", "none"), False),
+    ],
+)
+def test_a_build_comes_next_only_where_there_is_something_to_build(
+    hybrid: Database, choices: tuple[str, ...], built_later: bool
+) -> None:
+    done = run(hybrid, "create", "second", "--model", MODEL, *choices)
+    assert done.returncode == 0, done.stderr
+    assert ("Then: pgrag space build second" in done.stderr) is built_later
 
 
 def test_its_choices_are_kept(hybrid: Database) -> None:
@@ -142,7 +160,10 @@ def test_a_build_says_how_it_went_and_a_second_has_nothing_to_do(filled: Databas
     assert (done.returncode, done.stdout) == (0, "")
     assert f"by one process: {len(TEXTS)} vectors, index" in done.stderr
     assert listed(filled, "second")["index_state"] == "valid"
-    assert 'Space "second" has nothing to build' in run(filled, "build", "second").stderr
+    assert "Calibrated." in done.stderr
+    again = run(filled, "build", "second").stderr
+    assert 'Space "second" has nothing to build' in again
+    assert "Calibrated." not in again
 
 
 def test_json_of_a_build_is_its_figures(filled: Database) -> None:
@@ -158,14 +179,15 @@ def test_too_little_memory_says_what_to_set(filled: Database) -> None:
     assert "\nTry: pgrag space build second --memory 4MB\n" in done.stderr
 
 
-def test_a_build_that_is_interrupted_is_repaired_by_the_next(filled: Database) -> None:
-    table = f"pgrag.embedding_{filled.value('select max(space_id) from pgrag.space')}"
-    other = filled.connect()
+def interrupted(db: Database, *arguments: str) -> str:
+    """What ``pgrag space build second`` says when it is interrupted while it waits for another transaction."""
+    table = f"pgrag.embedding_{db.value('select max(space_id) from pgrag.space')}"
+    other = db.connect()
     with other.transaction():
         other.execute(f"lock table {table} in row exclusive mode")
         process = subprocess.Popen(
-            [sys.executable, "-m", "pgrag_cli.main", "space", "build", "second"],
-            env=os.environ | {"PGRAG_DATABASE_URL": filled.dsn},
+            [sys.executable, "-m", "pgrag_cli.main", "space", "build", "second", *arguments],
+            env=os.environ | {"PGRAG_DATABASE_URL": db.dsn},
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -176,6 +198,19 @@ def test_a_build_that_is_interrupted_is_repaired_by_the_next(filled: Database) -
     waits = f"process {other.info.backend_pid} has to end its transaction"
     assert waits in line
     assert process.returncode == 130
+    return err
+
+
+def test_a_rebuild_that_is_interrupted_says_what_answers_meanwhile(filled: Database) -> None:
+    run(filled, "build", "second")
+    err = interrupted(filled, "--rebuild")
+    assert "Stopped. A valid index of before answers meanwhile, else searches are exact;" in err
+    assert "begin again with: pgrag space build second --rebuild\n" in err
+    assert listed(filled, "second")["index_state"] == "valid"
+
+
+def test_a_build_that_is_interrupted_is_repaired_by_the_next(filled: Database) -> None:
+    err = interrupted(filled)
     assert "Stopped. Searches are exact meanwhile; begin again with: pgrag space build second" in err
     assert listed(filled, "second")["index_state"] == "invalid"
     assert run(filled, "build", "second").returncode == 0
@@ -226,6 +261,16 @@ def test_a_file_without_a_query_is_refused(filled: Database, tmp_path: Path) -> 
     done = run(filled, "evaluate", "second", "--queries", str(tmp_path / "queries.txt"))
     assert done.returncode == 1
     assert "no query of" in done.stderr
+
+
+def test_queries_that_are_not_utf_8_are_refused_and_the_file_is_named(
+    filled: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "queries.txt").write_text("caf\xe9\n", "latin-1")
+    done = run(filled, "evaluate", "second", "--queries", str(tmp_path / "queries.txt"))
+    assert done.returncode == 1
+    assert f"Error: {tmp_path / 'queries.txt'}: not UTF-8 at byte {len('caf')}" in done.stderr
+    assert "iconv" in done.stderr
 
 
 def test_activating_retiring_and_dropping(filled: Database) -> None:
@@ -302,3 +347,12 @@ def test_a_fit_hands_over_what_was_asked_and_says_how_it_went(
     assert "embedded in SQL by second-fitted: 900 tokens, fitted on 100 texts" in done.stderr
     assert (asked["space"], asked["collections"], asked["general"]) == ("second", ["docs"], ["one", "two"])
     assert (asked["sample"], asked["epochs"], asked["hidden"]) == (100, 2, False)
+
+
+def test_general_texts_that_are_not_utf_8_are_refused_and_the_file_is_named(
+    db: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "general.txt").write_text("caf\xe9\n", "latin-1")
+    done = run(db, "fit", "second", "--model", MODEL, "--general", str(tmp_path / "general.txt"))
+    assert done.returncode == 1
+    assert f"Error: {tmp_path / 'general.txt'}: not UTF-8 at byte {len('caf')}" in done.stderr

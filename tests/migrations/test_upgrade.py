@@ -135,6 +135,63 @@ def test_chunks_of_an_earlier_release_say_that_their_collections_analyzer_made_t
             ]
 
 
+# A space as the first release made it: its table with the approximate index, in the order in which they are needed.
+SPACE_OF_0001 = """
+insert into pgrag.space (name, kind, model, dimension, state) values ('{name}', '{kind}', 'toy', 2, 'active');
+create table pgrag.embedding_{id} (
+    chunk_id bigint not null,
+    collection_id int not null,
+    acl_id int not null,
+    embedding halfvec(2) not null,
+    constraint embedding_{id}_pkey primary key (collection_id, chunk_id),
+    constraint embedding_{id}_chunk_fkey foreign key (collection_id, chunk_id, acl_id)
+    references pgrag.chunk (collection_id, chunk_id, acl_id) on update cascade on delete cascade
+);
+create index embedding_{id}_acl_idx on pgrag.embedding_{id} (collection_id, acl_id);
+create index embedding_{id}_hnsw_idx on pgrag.embedding_{id} using hnsw (embedding halfvec_cosine_ops);
+alter table pgrag.embedding_{id} owner to pgrag_owner;
+insert into pgrag.collection (name) values ('{name}');
+insert into pgrag.collection_space values ({id}, {id});
+update pgrag.collection set active_space_id = {id} where name = '{name}';
+insert into pgrag.acl (collection_id, digest) values ({id}, '');
+insert into pgrag.acl_entry (collection_id, acl_id, principal, allow) values ({id}, {id}, 'public', true);
+insert into pgrag.document (collection_id, acl_id, uri, content_hash) values ({id}, {id}, 'pump', ''), ({id}, {id}, 'valve', '');
+insert into pgrag.chunk (collection_id, acl_id, document_id, ordinal, char_start, char_end, token_count, lexeme_count, hash, content, tsv)
+select collection_id, acl_id, document_id, 0, 0, 4, 1, 1, '', uri, '' from pgrag.document where collection_id = {id};
+insert into pgrag.embedding_{id} select c.chunk_id, c.collection_id, c.acl_id, case c.content when 'valve' then '[1,0]' else '[0,1]' end::halfvec
+from pgrag.chunk as c where c.collection_id = {id};
+insert into pgrag.corpus_stat values ({id}, {id}, 2, 2);
+"""
+
+
+def test_spaces_of_an_earlier_release_go_on_answering(roles: None, new_database: Callable[..., str]) -> None:
+    dsn = new_database()
+    install.init(dsn)
+    revise_from(dsn, "0001")
+    with psycopg.connect(dsn) as connection:
+        for number, (name, kind) in enumerate([("by-table", "static"), ("by-model", "external")], 1):
+            connection.execute(SPACE_OF_0001.format(id=number, name=name, kind=kind).encode())
+        connection.execute(
+            "insert into pgrag.encoder_token values (1, 'valve', 7, '[1,0]'), (1, 'pump', 8, '[0,1]')"
+        )
+    install.upgrade(dsn)
+    with psycopg.connect(dsn) as connection:
+        connection.execute("grant pgrag_app to pgrag_test_app")
+        assert connection.execute(
+            'select name, query_encoder, dimension, model_dimension, "precision", index_state, vectors'
+            " from pgrag.spaces() order by name"
+        ).fetchall() == [
+            ("by-model", None, 2, 2, "halfvec", "valid", 2),
+            ("by-table", "by-table", 2, 2, "halfvec", "valid", 2),
+        ]
+    with pgrag.connect(login_dsn(dsn, "pgrag_test_app")) as store:
+        caller = store.as_principals("user:ana")
+        by_table = caller.search("valve", collections=["by-table"])
+        by_model = caller.search("valve", collections=["by-model"], embedding=[0, 1])
+    assert [(hit.uri, hit.dense_distance) for hit in by_table] == [("valve", 0), ("pump", 1)]
+    assert [(hit.uri, hit.dense_distance) for hit in by_model] == [("pump", 0), ("valve", 1)]
+
+
 def test_an_upgrade_says_what_to_run_afterwards(new_database: Callable[..., str]) -> None:
     fresh, upgraded = new_database(), new_database()
     for dsn in (fresh, upgraded):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -117,6 +117,20 @@ def test_force_opens_the_gate_and_the_verdict_is_kept(judged: Database) -> None:
     assert judged.value("select count(*) from pgrag.run") == 1
 
 
+def test_unjudged_a_model_answers_and_nothing_is_kept_of_it(judged: Database) -> None:
+    change = change_model(judged.admin, "docs", Confused("new", 16, seed=2), judge=False)
+    assert (change.activated, change.verdict, change.unasked) == (True, None, None)
+    assert answering(judged) == "new"
+    assert judged.value("select count(*) from pgrag.run") == 0
+
+
+def test_unjudged_is_not_forced(served: Database) -> None:
+    broken = Counting(broken=[WORDS[3]])
+    with pytest.raises(Refused, match='space "new" has no vector of 1 passages'):
+        change_model(served.admin, "docs", broken, judge=False, wait=tries_again(served))
+    assert answering(served) == "old"
+
+
 def test_without_judged_queries_it_is_refused_and_says_what_to_import(served: Database) -> None:
     with pytest.raises(PgragError, match='"docs" has no judged queries') as refused:
         change_model(served.admin, "docs", NEW)
@@ -228,21 +242,31 @@ def test_documents_that_go_on_arriving_do_not_hold_it_up(served: Database) -> No
             served.put(f"more-{next(numbers)}", WORDS[0])
             return super().encode_documents(texts)
 
-    change_model(served.admin, "docs", Swamped(), force=True, batch=50)
+    change_model(served.admin, "docs", Swamped(), judge=False, batch=50)
     assert answering(served) == "new"
 
 
-def test_a_passage_that_fails_is_tried_again_and_then_holds_up_the_switch(served: Database) -> None:
+def tries_again(db: Database) -> Callable[[float], bool]:
+    """A wait, after which what was tried in vain is due at once."""
+
     def wait(seconds: float) -> bool:
         if seconds > 0:
-            served.execute("update pgrag.embed_queue set not_before = now() - interval '1 hour'")
+            db.execute("update pgrag.embed_queue set not_before = now() - interval '1 hour'")
         return False
 
+    return wait
+
+
+def test_a_passage_that_fails_is_tried_again_and_then_holds_up_the_switch(served: Database) -> None:
     encoder = Counting(broken=[WORDS[3]])
     failures: list[str] = []
     with pytest.raises(PgragError, match="has no judged queries"):
         change_model(
-            served.admin, "docs", encoder, wait=wait, on_failure=lambda _id, reason: failures.append(reason)
+            served.admin,
+            "docs",
+            encoder,
+            wait=tries_again(served),
+            on_failure=lambda _id, reason: failures.append(reason),
         )
     assert len(failures) == 8  # then it is given up
     with pytest.raises(psycopg.Error, match='space "new" has no vector of 1 passages'):

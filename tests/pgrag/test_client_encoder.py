@@ -123,7 +123,7 @@ def test_pack_and_explain_take_one_too(store: pgrag.Store) -> None:
     ("encoder", "reason"),
     [
         (
-            Encoder(model="by-foot"),
+            Encoder(model="by-foot", sha256=None),
             f'"{SPACE}" holds vectors of {MODEL} of dimension 2, got those of by-foot',
         ),
         (Encoder((1, 0, 0)), f"{MODEL} of dimension 2, got those of {MODEL} of dimension 3"),
@@ -189,7 +189,7 @@ def test_on_asyncio_the_model_runs_in_a_thread(pumps: Any) -> None:
 def test_on_asyncio_another_model_is_refused_too(pumps: Any) -> None:
     async def ask() -> None:
         async with await pgrag.connect_async(login_dsn(pumps.dsn, "pgrag_test_app")) as store:
-            await store.as_principals().search("machines", encoder=Encoder(model="by-foot"))
+            await store.as_principals().search("machines", encoder=Encoder(model="by-foot", sha256=None))
 
     with pytest.raises(Refused, match="by-foot"):
         asyncio.run(ask())
@@ -205,9 +205,54 @@ def test_an_error_of_the_model_leaves_the_store_usable(store: pgrag.Store) -> No
     assert distances(store.as_principals().search("machines", encoder=Encoder())) == EXPECTED
 
 
+@pytest.mark.parametrize("space", ["hidden", "nowhere"])
 def test_a_space_that_the_caller_sees_no_collection_of_is_as_if_it_werent_there(
-    pumps: Any, store: pgrag.Store
+    pumps: Any, store: pgrag.Store, space: str
 ) -> None:
     pumps.execute("select pgrag.create_space('hidden', %s, 2)", (MODEL,))
-    with pytest.raises(Refused, match='space "hidden" does not exist'):
-        store.as_principals().search("machines", encoder=Encoder(model="by-foot"), space="hidden")
+    hits = store.as_principals().search("pump", encoder=Encoder(model="by-foot", sha256=None), space=space)
+    assert distances(hits) == {"pump.md": None}
+
+
+def test_who_sees_nothing_finds_nothing_with_an_encoder_too(pumps: Any, store: pgrag.Store) -> None:
+    pumps.execute("select pgrag.create_principals('user:ana')")
+    for uri in ("pump.md", "valve.md"):
+        pumps.execute("select pgrag.set_readers('docs', %s, array['user:ana'])", (uri,))
+    assert store.as_principals().search("machines", encoder=Encoder()) == []
+    assert store.as_principals().pack("machines", encoder=Encoder()).passages == ()
+    assert len(store.as_principals("user:ana").search("machines", encoder=Encoder())) == 2
+
+
+def test_words_alone_need_no_model(store: pgrag.Store) -> None:
+    encoder = Encoder(model="by-foot")
+    anyone = store.as_principals()
+    hits = anyone.search("pump", encoder=encoder, weights={"lexical": 1, "dense": 0})
+    anyone.explain("pump", [hits[0].chunk_id], encoder=encoder, weights={"dense": 0})
+    assert distances(hits) == {"pump.md": None}
+    assert encoder.asked == []
+
+
+def test_a_weight_that_is_left_out_is_not_0(store: pgrag.Store) -> None:
+    encoder = Encoder()
+    store.as_principals().search("pump", encoder=encoder, weights={"lexical": 2})
+    assert [text for text, _ in encoder.asked] == ["pump"]
+
+
+def test_on_asyncio_words_alone_need_no_model_either(pumps: Any) -> None:
+    encoder = Encoder()
+
+    async def ask() -> list[pgrag.Hit]:
+        async with await pgrag.connect_async(
+            login_dsn(pumps.dsn, "pgrag_test_app"), encoder=encoder
+        ) as store:
+            return await store.as_principals().search("pump", weights={"dense": 0})
+
+    assert distances(asyncio.run(ask())) == {"pump.md": None}
+    assert encoder.asked == []
+
+
+def test_the_space_that_answers_and_was_made_by_the_model_is_found_whatever_its_name(
+    pumps: Any, store: pgrag.Store
+) -> None:
+    pumps.execute("update pgrag.space set name = 'renamed'")
+    assert distances(store.as_principals().search("machines", encoder=Encoder())) == EXPECTED

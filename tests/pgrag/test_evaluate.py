@@ -259,7 +259,7 @@ def test_the_verdict_is_kept_with_what_it_was_about(db: Database) -> None:
     assert set(settings["libraries"]) == {"ir_measures", "scipy", "numpy"}
     assert (settings["collection"]["name"], settings["documents"]) == ("docs", DOCUMENTS)
     assert metrics["per_query"]["dense nDCG@10"]["q3"] == [1.0, 1.0]
-    gate = db.value("select passport -> 'figures' -> 'gate' from pgrag.space where name = 'new'")
+    gate = db.value("select pgrag.space_passport('new') -> 'figures' -> 'gate'")
     assert (gate["passed"], gate["queries"], gate["run_id"]) == (True, DOCUMENTS, verdict.run_id)
 
 
@@ -271,7 +271,7 @@ def test_nothing_is_compared_by_a_role_that_may_not_search_for_others(db: Databa
     try:
         owner.execute("grant pgrag_owner to pgrag_test_owner")
         owner.execute("set session authorization pgrag_test_owner")
-        with pytest.raises(PgragError, match="may not search for others") as refused:
+        with pytest.raises(PgragError, match="may not act for others") as refused:
             compare_spaces(owner, "docs", new, old="old", old_encoder=old)
         assert "grant pgrag_app to" in (refused.value.hint or "")
     finally:
@@ -363,3 +363,28 @@ def test_a_span_that_is_judged_stands_for_its_document(db: Database) -> None:
         " select collection_id, query_id, uri, 0, 9, 3 from pgrag.judgement"
     )
     assert known(db) == [("q7", "hhh", [], {"000007": 3})]
+
+
+@pytest.mark.parametrize("name", ["queries.jsonl", "qrels/test.tsv"])
+def test_a_file_that_is_not_utf_8_is_named(db: Database, beir: Path, name: str) -> None:
+    file = beir / name
+    file.write_bytes(file.read_bytes() + '{"_id": "3", "text": "caf\xe9"}\n'.encode("latin-1"))
+    with pytest.raises(PgragError, match=str(file)):
+        import_beir(db.admin, "docs", beir)
+
+
+def test_a_packed_file_that_is_damaged_is_named(db: Database, beir: Path) -> None:
+    packed = bytearray(gzip.compress((beir / "queries.jsonl").read_bytes()))
+    packed[10:14] = b"\xff" * 4  # where the deflated data begins
+    (beir / "queries.jsonl.gz").write_bytes(packed)
+    with pytest.raises(PgragError, match=r"queries\.jsonl can't be read"):
+        import_beir(db.admin, "docs", beir)
+
+
+def test_the_vectors_of_the_space_of_now_are_not_counted_to_find_its_token_table(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = Model("old"), Model("new")
+    judged(filled(db, old, new), range(DOCUMENTS))
+    monkeypatch.setattr("pgrag.spaces._space._spaces", lambda *_: pytest.fail("spaces were counted"))
+    assert compare_spaces(db.admin, "docs", new, old="old").compared_with.startswith("words alone")

@@ -130,10 +130,10 @@ def test_a_tenth_is_held_out(db: Database, tmp_path: Path) -> None:
 @needs_torch
 def test_a_second_fit_replaces_the_first(db: Database, tmp_path: Path) -> None:
     filled(db)
-    first = fit(db, cache=tmp_path)
+    fit(db, cache=tmp_path)
     before = db.value("select embedding::text from pgrag.encoder_token where token = 'valve'")
     second = fit(db, cache=tmp_path, seed=1)
-    assert second.tokens == first.tokens == db.value("select count(*) from pgrag.encoder_token")
+    assert second.tokens == db.value("select count(*) from pgrag.encoder_token")
     assert db.value("select embedding::text from pgrag.encoder_token where token = 'valve'") != before
 
 

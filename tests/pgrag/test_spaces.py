@@ -11,6 +11,7 @@ import pytest
 from _pgrag import Database
 from numpy.typing import NDArray
 
+from pgrag.change import change_model
 from pgrag.embed import Encoder, StaticEncoder
 from pgrag.errors import DatabaseError, PgragError, Refused
 from pgrag.spaces import (
@@ -28,8 +29,10 @@ from pgrag.spaces import (
     find_space,
     list_spaces,
     load_static_space,
+    pending_of,
+    query_encoder_of,
     retire_space,
-    use_model,
+    space_passport,
 )
 from pgrag.worker import drain
 
@@ -59,9 +62,14 @@ def filled(database: Database) -> Database:
     return database
 
 
+def answered_by_letters(database: Database) -> int:
+    """Let the collection ``docs`` be searched by the letters, unjudged; how many vectors were new."""
+    return change_model(database.admin, "docs", LetterEncoder(), judge=False).written
+
+
 def test_a_model_answers_once_its_space_is_full(hybrid: Database) -> None:
     filled(hybrid)
-    assert use_model(hybrid.admin, "docs", LetterEncoder()) == len(TEXTS)
+    assert answered_by_letters(hybrid) == len(TEXTS)
     vector = LetterEncoder().encode_queries(["valve"])[0].tolist()
     rows = hybrid.rows_as(
         "public", "select uri from pgrag.search('', 1, embedding => %s::float8[]::vector::halfvec)", (vector,)
@@ -74,16 +82,16 @@ def test_a_model_answers_once_its_space_is_full(hybrid: Database) -> None:
 
 def test_calling_again_embeds_only_what_is_new(hybrid: Database) -> None:
     filled(hybrid)
-    use_model(hybrid.admin, "docs", LetterEncoder())
-    assert use_model(hybrid.admin, "docs", LetterEncoder()) == 0
+    answered_by_letters(hybrid)
+    assert answered_by_letters(hybrid) == 0
     hybrid.put("d", "turn the wheel")
-    assert use_model(hybrid.admin, "docs", LetterEncoder()) == 1
+    assert answered_by_letters(hybrid) == 1
 
 
 def test_going_back_needs_one_call(hybrid: Database) -> None:
     filled(hybrid)
     before = hybrid.rows_as("public", "select uri, score from pgrag.search('valve')")
-    use_model(hybrid.admin, "docs", LetterEncoder())
+    answered_by_letters(hybrid)
     hybrid.execute("select pgrag.activate_space('docs', 'minilm-static-2')")
     assert hybrid.rows_as("public", "select uri, score from pgrag.search('valve')") == before
 
@@ -94,12 +102,12 @@ def test_a_space_of_another_model_refuses_this_one(hybrid: Database, model: str,
     hybrid.execute("select pgrag.create_space('letters', %s, %s)", (model, dimension))
     message = f"holds vectors of {model} of dimension {dimension}, got those of letter-counts of dimension 4"
     with pytest.raises(Refused, match=message):
-        use_model(hybrid.admin, "docs", LetterEncoder())
+        answered_by_letters(hybrid)
 
 
 def test_an_unknown_collection_is_refused_before_anything_is_made(hybrid: Database) -> None:
     with pytest.raises(Refused, match='collection "nowhere" does not exist'):
-        use_model(hybrid.admin, "nowhere", LetterEncoder())
+        change_model(hybrid.admin, "nowhere", LetterEncoder(), judge=False)
     assert hybrid.value("select pgrag.has_space('letters')") is False
 
 
@@ -250,6 +258,41 @@ def test_a_rebuild_replaces_a_valid_index(db: Database) -> None:
     assert index_of(db) == "valid"
 
 
+def test_a_rebuild_of_ivfflat_has_the_lists_that_suit_the_vectors_of_now(db: Database) -> None:
+    random_space(db, 100, 4, "ivfflat")
+    build_space(db.admin, "random")
+    name = "pgrag.embedding_1_ivfflat_idx"
+    db.execute(f"alter index {name} set (lists = 90)")
+    db.execute(f"reindex index {name}")
+    size = f"select pg_relation_size('{name}')"
+    before = db.value(size)
+    build_space(db.admin, "random", rebuild=True)
+    least = 10
+    assert db.value(f"select reloptions from pg_class where oid = '{name}'::regclass") == [f"lists={least}"]
+    # Each list has a page of its own.
+    assert db.value(size) < before / 2
+
+
+def test_a_rebuild_centres_codes_that_were_not(db: Database) -> None:
+    letters(db, precision="bit")
+    db.execute(db.value("select pgrag._space_index('letters')"))
+    build_space(db.admin, "letters", rebuild=True)
+    assert db.value("select center is not null from pgrag.space") is True
+
+
+def test_what_is_measured_and_was_not_built_is_not_measured_again(db: Database) -> None:
+    letters(db, with_index=True)
+    first, second = build_space(db.admin, "letters"), build_space(db.admin, "letters")
+    assert (first.calibrated, second.calibrated) == (True, False)
+    assert second.calibration == first.calibration == find_space(db.admin, "letters").calibration
+
+
+def test_what_was_built_anew_is_measured_again(db: Database) -> None:
+    letters(db)
+    build_space(db.admin, "letters")
+    assert build_space(db.admin, "letters", rebuild=True).calibrated is True
+
+
 def test_an_empty_space_gets_an_index_that_grows(db: Database) -> None:
     create_space(db.admin, LetterEncoder(), collections=["docs"], with_index=False)
     done = build_space(db.admin, "letters")
@@ -257,7 +300,7 @@ def test_an_empty_space_gets_an_index_that_grows(db: Database) -> None:
 
 
 def test_a_model_may_answer_a_collection_that_is_still_empty(hybrid: Database) -> None:
-    assert use_model(hybrid.admin, "docs", LetterEncoder()) == 0
+    assert answered_by_letters(hybrid) == 0
     assert find_space(hybrid.admin, "letters").answers == ("docs",)
 
 
@@ -428,7 +471,7 @@ def test_pgvector_builds_ivfflat_within_the_memory_that_is_estimated(db: Databas
 
 def test_a_model_s_index_is_built_when_its_vectors_are_there(hybrid: Database) -> None:
     filled(hybrid)
-    use_model(hybrid.admin, "docs", LetterEncoder())
+    answered_by_letters(hybrid)
     space = find_space(hybrid.admin, "letters")
     assert (space.index_state, space.answers) == ("valid", ("docs",))
     assert space.passport["figures"]["build"]["vectors"] == len(TEXTS)
@@ -437,7 +480,7 @@ def test_a_model_s_index_is_built_when_its_vectors_are_there(hybrid: Database) -
 def test_where_memory_can_t_hold_the_build_the_index_grows_with_the_vectors(hybrid: Database) -> None:
     filled(hybrid)
     hybrid.execute("set maintenance_work_mem = '1MB'")
-    use_model(hybrid.admin, "docs", LetterEncoder())
+    answered_by_letters(hybrid)
     space = find_space(hybrid.admin, "letters")
     assert space.index_state == "valid"
     assert "figures" not in space.passport
@@ -544,3 +587,43 @@ def test_recall_counts_what_is_as_near_as_the_nearest(
     found: list[float], nearest: list[float], recall: float
 ) -> None:
     assert _figures._recall(found, nearest) == recall
+
+
+def test_what_a_space_lacks_is_counted_over_its_collections(db: Database) -> None:
+    db.execute("select pgrag.create_collection('more')")
+    db.execute("select pgrag.put_document('more', 'd', 'turn the wheel', array['public'])")
+    filled(db)
+    create_space(db.admin, LetterEncoder(), collections=["docs", "more"])
+    assert pending_of(db.admin, "letters") == len(TEXTS) + 1
+
+
+def test_a_passport_says_what_made_the_vectors(db: Database) -> None:
+    create_space(db.admin, LetterEncoder())
+    assert space_passport(db.admin, "letters") == LetterEncoder.passport | {
+        "name": "letters",
+        "normalised": True,
+    }
+    with pytest.raises(Refused, match='space "nowhere" does not exist'):
+        space_passport(db.admin, "nowhere")
+
+
+def test_a_static_space_embeds_its_queries_and_an_external_one_nothing(hybrid: Database) -> None:
+    create_space(hybrid.admin, LetterEncoder())
+    shipped = StaticEncoder.shipped().name
+    assert query_encoder_of(hybrid.admin, shipped) == shipped
+    assert query_encoder_of(hybrid.admin, "letters") is None
+
+
+def test_vectors_that_are_counted_once_are_not_counted_again(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters(db)
+    asked: list[str] = []
+
+    def find(connection: Any, name: str) -> Any:
+        asked.append(name)
+        return find_space(connection, name)
+
+    monkeypatch.setattr(_figures, "find_space", find)
+    evaluate_space(db.admin, "letters", count=2, writes=0)
+    assert asked == ["letters"]

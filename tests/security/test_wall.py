@@ -355,13 +355,19 @@ def test_a_hidden_space_answers_like_none(walled: Database, query: str) -> None:
     assert hidden.replace("private", "absent") == repr(answer(walled, query.format("absent")))
 
 
+# A row of the hidden space, made up by whoever calls.
+SPACE = """
+jsonb_populate_record(null::pgrag.space, '{"space_id": 1, "precision": "halfvec", "index_kind": "hnsw", "calibration": {}}')
+"""
+
+
 @pytest.mark.parametrize(
     "query",
     [
         "select pgrag.embed_query('zanzibar merger')",
         "select pgrag._embed_static(1, 'zanzibar')",
-        "select * from pgrag._nearest(1, array[1, 2], '[1,0,0]', 10, '{}', 10, true)",
-        "select * from pgrag._nearest(1, array[1, 2], '[1,0,0]', 10, '{}', 1000000, false)",
+        f"select * from pgrag._nearest({SPACE}, array[1, 2], '[1,0,0]', 10, '{{}}', 10, true)",
+        f"select * from pgrag._nearest({SPACE}, array[1, 2], '[1,0,0]', 10, '{{}}', 1000000, false)",
         "select * from pgrag._score_lexical(2, '{english}', 1.2, 0.75, 10, 100, 'zanzibar merger', 10, '{}')",
         "select chunks from pgrag._sum_visible(2, null)",
         "select lexemes from pgrag._sum_visible(2, array(select n from generate_series(0, 99) as n))",

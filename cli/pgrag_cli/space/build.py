@@ -9,7 +9,7 @@ import psycopg
 import typer
 
 from pgrag.errors import translated
-from pgrag.spaces import build_space, find_space
+from pgrag.spaces import build_space, pending_of
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
 from pgrag_cli.space._progress import build_progress
 from pgrag_cli.space._words import Memory, SpaceName, Workers, processes, size
@@ -44,24 +44,28 @@ def build(
                     on_progress=show,
                 )
         except KeyboardInterrupt:
-            typer.echo(
-                f"Stopped. Searches are exact meanwhile; begin again with: pgrag space build {space}",
-                err=True,
+            meanwhile = (
+                "A valid index of before answers meanwhile, else searches are exact"
+                if rebuild
+                else "Searches are exact meanwhile"
             )
+            again = f"pgrag space build {space}" + (" --rebuild" if rebuild else "")
+            typer.echo(f"Stopped. {meanwhile}; begin again with: {again}", err=True)
             raise typer.Exit(130) from None
-        lacking = find_space(connection, space).pending
+        lacking = pending_of(connection, space)
     if as_json:
         typer.echo(json.dumps({"built": done.built, **done.figures}))
+    calibrated = " Calibrated." if done.calibrated else ""
     if done.built:
         figures = done.figures
         typer.echo(
             f"Built in {figures['seconds']:,.1f} s by {processes(figures)}: {figures['vectors']:,} vectors,"
-            f" index {size(figures['index_bytes'])}. Calibrated.",
+            f" index {size(figures['index_bytes'])}.{calibrated}",
             err=True,
         )
     else:
         typer.echo(
-            f'Space "{space}" has nothing to build: its index is valid, or it has none. Calibrated.', err=True
+            f'Space "{space}" has nothing to build: its index is valid, or it has none.{calibrated}', err=True
         )
     if lacking:
         typer.echo(f"It still lacks {lacking:,} vectors; the index takes them up as they come.", err=True)

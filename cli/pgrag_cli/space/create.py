@@ -7,9 +7,8 @@ from typing import Annotated
 import psycopg
 import typer
 
-from pgrag.embed import StaticEncoder
 from pgrag.errors import translated
-from pgrag.spaces import create_space
+from pgrag.spaces import create_space, find_space
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
 from pgrag_cli._encoder import MODEL_HELP, load_encoder
 from pgrag_cli.space._words import SpaceName
@@ -77,8 +76,6 @@ def create(
 ) -> None:
     """Make the space of a model, and queue the passages of its collections for the workers."""
     encoder = load_encoder(model, space)
-    if isinstance(encoder, StaticEncoder):
-        encoder.name = space
     given = {"m": m, "ef_construction": ef_construction, "lists": lists}
     with translated(), psycopg.connect(resolve_dsn(database_url), autocommit=True) as connection:
         queued = create_space(
@@ -92,6 +89,8 @@ def create(
             index_options={name: value for name, value in given.items() if value is not None},
             with_index=None if with_index else False,
         )
+        unbuilt = find_space(connection, space).index_state == "missing"
     typer.echo(f'Space "{space}" is made; {queued:,} passages are queued for it.', err=True)
     typer.echo(f"Next: pgrag worker --once --space {space} --model {model}", err=True)
-    typer.echo(f"Then: pgrag space build {space}", err=True)
+    if unbuilt:
+        typer.echo(f"Then: pgrag space build {space}", err=True)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
+from pgrag._utf8 import read_utf8
 from pgrag.errors import PgragError, translated
 from pgrag.spaces import (
     SpaceFigures,
@@ -19,7 +20,8 @@ from pgrag.spaces import (
     check_encoder,
     embed_queries,
     evaluate_space,
-    find_space,
+    query_encoder_of,
+    space_passport,
 )
 from pgrag_cli._caller import As
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
@@ -74,12 +76,12 @@ def evaluate(
                 )
         asked = None
         if queries is not None:
-            lines = [line for line in queries.read_text("utf-8").splitlines() if line.strip()]
-            about = find_space(connection, space)
-            if model is None and about.query_encoder is not None:
+            lines = [line for line in read_utf8(queries).splitlines() if line.strip()]
+            passport = space_passport(connection, space)
+            if model is None and query_encoder_of(connection, space) is not None:
                 asked = embed_queries(connection, space, lines)
             else:
-                encoder = load_encoder(model or about.model, space)
+                encoder = load_encoder(model or passport["model"], space)
                 check_encoder(connection, space, encoder)
                 asked = encoder.encode_queries(lines)
             if not len(asked):

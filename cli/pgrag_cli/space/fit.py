@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from pgrag._utf8 import read_utf8
 from pgrag.errors import translated
 from pgrag.fit import FitProgress, fit_space
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
@@ -85,7 +86,7 @@ def fit(
 ) -> None:
     """Fit the token table that embeds a space's queries in SQL to its model and its corpus; a stopped run goes on."""
     encoder = load_encoder(model, space)
-    more = {} if general is None else {"general": general.read_text("utf-8").splitlines()}
+    more = {} if general is None else {"general": read_utf8(general).splitlines()}
     with (
         translated(),
         psycopg.connect(resolve_dsn(database_url), autocommit=True) as connection,

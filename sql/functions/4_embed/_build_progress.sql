@@ -13,7 +13,7 @@ begin
         (select count(*) from pg_stat_activity as a where a.leader_pid = p.pid)
     into phase, waits_for, done, total, workers
     from pg_stat_progress_create_index as p
-    where p.relid = to_regclass(format('pgrag.embedding_%s', pgrag._query_space(coalesce(space, ''))));
+    where p.relid = to_regclass(format('pgrag.embedding_%s', pgrag._space_id(space)));
 end
 $$;
 

@@ -7,10 +7,7 @@ declare
     known text[] := case index_kind when 'hnsw' then array['m', 'ef_construction'] when 'ivfflat' then array['lists'] else '{}' end;
     wrong text;
 begin
-    if index_options is null or jsonb_typeof(index_options) <> 'object' then
-        raise exception 'index_options must be a JSON object, got %', coalesce(index_options #>> '{}', 'NULL')
-            using errcode = 'RG001', hint = 'Leave it out for the usual ones.';
-    end if;
+    perform pgrag._check_object('index_options', index_options);
     select o.key into wrong from jsonb_each(index_options) as o where o.key <> all(known) order by o.key limit 1;
     if found then
         raise exception 'an index of kind % has no option "%"', index_kind, wrong

@@ -4,7 +4,7 @@ language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    of_id int := pgrag._query_space(coalesce(space, ''));
+    of_id int := pgrag._space_id(space);
 begin
     perform pg_advisory_unlock(pgrag._build_key(), of_id);
     if figures is not null then
@@ -24,4 +24,4 @@ end
 $$;
 
 comment on function pgrag._end_build(text, jsonb) is
-'Lets others build the index of a space again after pgrag._begin_build, and keeps the figures of what was built in its passport, with the size of the index and when; returns them. NULL: nothing was built. A space that lacks neither vectors nor index is ready from then on. For members of pgrag_owner. Error RG005.';
+'Lets others build the index of a space again after pgrag._begin_build, and keeps the figures of what was built (see pgrag.note_figures), with the size of the index and when; returns them. NULL: nothing was built. A space that lacks neither vectors nor index is ready from then on. For members of pgrag_owner. Error RG005.';

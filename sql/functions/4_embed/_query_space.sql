@@ -7,12 +7,7 @@ declare
     ids int[];
 begin
     if space is not null then
-        select array_agg(s.space_id) into ids from pgrag.space as s where s.name = space;
-        if ids is null then
-            raise exception 'space "%" does not exist', space
-                using errcode = 'RG005', hint = 'select name from pgrag.space lists the spaces that you may see.';
-        end if;
-        return ids[1];
+        return pgrag._space_id(space);
     end if;
     select array_agg(distinct c.active_space_id) into ids
     from pgrag.collection as c

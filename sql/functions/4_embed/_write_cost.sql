@@ -12,7 +12,7 @@ declare
     embeddings text[];
     started timestamptz;
 begin
-    select * into strict of_space from pgrag.space as s where s.space_id = pgrag._query_space(coalesce(space, ''));
+    select * into strict of_space from pgrag.space as s where s.space_id = pgrag._space_id(space);
     -- Between two that are there: a vector that the index holds already would only be noted at its place.
     execute format(
         'with drawn as materialized (

@@ -7,14 +7,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     to_id int := pgrag._collection_id(collection);
-    of_id int := pgrag._query_space(space);
+    of_id int := pgrag._space_id(space);
     from_id int;
     lack record;
 begin
-    -- Locked, so that nobody retires it meanwhile.
-    perform from pgrag.collection_space as s where s.collection_id = to_id and s.space_id = of_id and space is not null for key share;
+    -- Locked, so that nobody retires or drops it meanwhile.
+    perform from pgrag.collection_space as s where s.collection_id = to_id and s.space_id = of_id for key share;
     if not found then
-        raise exception 'space "%" holds nothing of collection "%"', coalesce(space, 'NULL'), collection
+        raise exception 'space "%" holds nothing of collection "%"', space, collection
             using errcode = 'RG005', hint = format('First: select pgrag.attach_space(%L, %L)', collection, space);
     end if;
     if force is null or lag is null or lag < interval '0' then
@@ -41,7 +41,9 @@ begin
                     hint = 'pgrag.failure says which were given up, and why; or say --force, force => true in SQL, and words alone find these passages.';
         end if;
     end if;
-    update pgrag.space as s set state = 'active' where s.space_id = of_id and s.state <> 'active';
+    -- In one order, so that two collections that change places don't wait for each other.
+    perform from pgrag.space as s where s.space_id in (of_id, from_id) order by s.space_id for no key update;
+    update pgrag.space as s set state = 'active', paused = false where s.space_id = of_id and (s.state <> 'active' or s.paused);
     update pgrag.collection as c set active_space_id = of_id where c.collection_id = to_id;
     -- A static space stays the default of new collections, which `active` stands for.
     update pgrag.space as s set state = 'ready'
@@ -51,7 +53,7 @@ end
 $$;
 
 comment on function pgrag.activate_space(text, text, boolean, interval) is
-'Lets a space answer the dense searches of a collection, from the next statement; the one before keeps its vectors and goes on receiving new ones, so going back is the same call.
+'Lets a space answer the dense searches of a collection, from the next statement; the one before keeps its vectors and goes on receiving new ones, so going back is the same call. A space that was paused is filled again, since it answers.
 Refused while a passage that has a vector in the space that answers now has none in this one; where nothing answers now, while anything is queued for it. What the space of now lacks as well does not count.
 force: switch all the same; passages without a vector are found by words alone until they have one. lag: a passage that was queued no longer ago than this and was not tried yet does not count, since it is on its way: with documents arriving all the time the queue is never empty. Say how long ago the queue was last seen worked off.
 Activating what is active does nothing. For members of pgrag_owner. Errors: RG001, RG002, RG005 no such space, not attached, or vectors still lacking.';

@@ -5,11 +5,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     to_id int := pgrag._collection_id(collection);
-    of_id int := pgrag._query_space(space);
+    of_id int := pgrag._space_id(space);
     queued bigint;
 begin
     -- A writer who began before this commits would not queue its chunks for the space: so wait for those, and hold the next.
     lock table pgrag.chunk in share mode;
+    -- Again: it may have been dropped meanwhile.
+    of_id := pgrag._space_id(space);
     insert into pgrag.collection_space (collection_id, space_id) values (to_id, of_id)
     on conflict on constraint collection_space_pkey do nothing;
     if not found then

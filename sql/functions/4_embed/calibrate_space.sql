@@ -1,5 +1,5 @@
 -- Measures on this server what dense search decides by: what comparing costs, what the index costs, and how much effort it needs.
-create or replace function pgrag.calibrate_space(space text, queries int default 100, recall float8 default 0.995) returns jsonb
+create or replace function pgrag.calibrate_space(space text, queries int default 100, recall float8 default 0.99) returns jsonb
 language plpgsql volatile parallel unsafe security invoker
 set search_path from current
 set jit = off
@@ -15,9 +15,9 @@ declare
     distance text;
     by_index text;
     asked halfvec[];
-    right_ids bigint[];
-    found_ids bigint[];
-    truth jsonb := '[]';
+    nearest float8[];
+    found float8[];
+    farthest float8[] := '{}';
     tried jsonb := '[]';
     started timestamptz;
     visited float8;
@@ -34,9 +34,9 @@ begin
     perform pgrag._check_range('queries', queries, 1, 1000);
     if recall is null or not recall between 0.5 and 1 then
         raise exception 'recall must be between 0.5 and 1, got %', coalesce(recall::text, 'NULL')
-            using errcode = 'RG001', hint = 'Leave it out for 0.995.';
+            using errcode = 'RG001', hint = 'Leave it out for 0.99.';
     end if;
-    select * into strict of_space from pgrag.space as s where s.space_id = pgrag._query_space(space);
+    select * into strict of_space from pgrag.space as s where s.space_id = pgrag._space_id(space);
     vectors := format('pgrag.%I', 'embedding_' || of_space.space_id);
     kind := of_space.index_kind;
     distance := format('e.embedding operator(%s.<=>) $1%s', pgrag._vector_schema(),
@@ -46,20 +46,9 @@ begin
         else distance
     end;
     execute format('select count(*) from %s', vectors) into total;
-    -- 0.64 of one vector and 0.36 of another: about as hard to find as what people type, where a vector of the space itself is easy.
-    execute format(
-        'select array_agg(l2_normalize(
-            a.v::vector * array_fill(0.64::float4, array[%1$s])::vector + b.v::vector * array_fill(0.36::float4, array[%1$s])::vector
-        )::halfvec)
-        from (
-            select e.embedding::halfvec as v, row_number() over (order by hashint8extended(e.chunk_id, 1)) as n from %2$s as e
-            order by n limit $1
-        ) as a
-        inner join (
-            select e.embedding::halfvec as v, row_number() over (order by hashint8extended(e.chunk_id, 2)) as n from %2$s as e
-            order by n limit $1
-        ) as b on b.n = a.n', of_space.dimension, vectors
-    ) into asked using queries;
+    -- Each is compared with all vectors: so few where there are many.
+    select array_agg(s.embedding::halfvec) into asked
+    from pgrag._sample_queries(space, least(queries, greatest(10, 5e7 / greatest(total, 1)))::int) as s;
     if coalesce(cardinality(asked), 0) = 0 then
         raise exception 'space "%" holds no vectors yet', space
             using errcode = 'RG005', hint = 'Let pgrag worker fill it first.';
@@ -70,13 +59,13 @@ begin
         started := clock_timestamp();
         execute format(
             'select array(
-                select m.chunk_id from (select e.chunk_id, %s as distance from %s as e offset 0) as m
+                select m.distance from (select e.chunk_id, %s as distance from %s as e offset 0) as m
                 order by m.distance, m.chunk_id limit 10
             )', distance, vectors
-        ) into right_ids using asked[greatest(step, 1)];
+        ) into nearest using asked[greatest(step, 1)];
         if step > 0 then
             us := us || 1e6 * extract(epoch from clock_timestamp() - started) / total;
-            truth := truth || jsonb_build_array(to_jsonb(right_ids));
+            farthest := farthest || nearest[cardinality(nearest)];
         end if;
     end loop;
     -- The least: the work is the same for all, and long statements are the ones that others interrupt.
@@ -85,7 +74,7 @@ begin
     execute format('select count(*) from %s as e where substring($1, e.acl_id + 1, 1) = B''1''', vectors) into visited using B'0';
     hidden_us := 1e6 * extract(epoch from clock_timestamp() - started) / total;
     measured := jsonb_build_object(
-        'vectors', total, 'exact_us', round(exact_us::numeric, 3), 'hidden_us', round(hidden_us::numeric, 3),
+        'exact_us', round(exact_us::numeric, 3), 'hidden_us', round(hidden_us::numeric, 3),
         'queries', cardinality(asked), 'at', to_jsonb(now()), 'server', current_setting('server_version')
     );
 
@@ -114,16 +103,14 @@ begin
                     'with near as materialized (
                         select e.chunk_id, %s as distance from %s as e order by %s limit $2
                     )
-                    select array(select n.chunk_id from near as n order by n.distance, n.chunk_id limit 10)',
+                    select array(select n.distance from near as n order by n.distance, n.chunk_id limit 10)',
                     distance, vectors, by_index
-                ) into found_ids
+                ) into found
                 using asked[step], case kind when 'hnsw' then effort else greatest(100, total * effort / lists) end,
                     case when of_space."precision" = 'bit' then pgrag._code(of_space.space_id, asked[step]::vector) end;
                 us := us || 1e6 * extract(epoch from clock_timestamp() - started);
-                hits := hits + (
-                    select count(*) from unnest(found_ids) as f (id)
-                    where f.id in (select t.id::bigint from jsonb_array_elements_text(truth -> (step - 1)) as t (id))
-                );
+                -- Of vectors that are as far as each other, such as those of equal texts, any will do.
+                hits := hits + (select count(*) from unnest(found) as f (distance) where f.distance <= farthest[step] + 1e-9);
             end loop;
             visited := case kind when 'hnsw' then effort else total * effort::float8 / lists end;
             select percentile_cont(0.5) within group (order by u.one) / visited into index_us from unnest(us) as u (one);
@@ -143,6 +130,6 @@ end
 $$;
 
 comment on function pgrag.calibrate_space(text, int, float8) is
-'Measures on this server what dense search decides by, keeps it in space.calibration and returns it. To be run where the machine is as busy as it usually is, again when the space has doubled or the index was built anew.
-queries: 1 to 1,000, made of pairs of the space''s own vectors. recall: of the ten nearest, that the index must reach, 0.5 to 1.
+'Measures on this server what dense search decides by, keeps it in space.calibration and returns it; without counts, since readers see it. To be run where the machine is as busy as it usually is, again when the space has doubled or the index was built anew.
+queries: 1 to 1,000, made of pairs of the space''s own vectors; fewer, but ten, where more than 50 million distances were to be computed for them. recall: of the ten nearest, that the index must reach, 0.5 to 1.
 exact_us: microseconds of comparing a vector, the least; hidden_us: of passing one by that the caller may not see; with an index also index_us: of each vector that it gives, the median, and effort: the least ef_search or probes that reach the recall, or the most there are; tried: recall and milliseconds of each. For members of pgrag_owner. Errors: RG001, RG005 no such space, or an empty one.';

@@ -8,7 +8,7 @@ declare
     written bigint;
 begin
     perform pgrag._check_range('sample', sample, 1, 1000000);
-    select * into strict of_space from pgrag.space as s where s.space_id = pgrag._query_space(space) for update;
+    select * into strict of_space from pgrag.space as s where s.space_id = pgrag._space_id(space) for update;
     if of_space."precision" <> 'bit' then
         return 0;
     end if;
@@ -16,7 +16,16 @@ begin
     execute format(
         'update pgrag.space as s set center = (
             select avg(v.embedding::vector)
-            from (select e.embedding from pgrag.%I as e order by hashint8extended(e.chunk_id, 0) limit $2) as v
+            from (
+                select e.embedding from pgrag.%I as e
+                where e.acl_id in (
+                    select a.acl_id from pgrag.acl_entry as a
+                    group by a.acl_id
+                    having bool_or(a.principal = ''public'') and bool_and(a.allow)
+                )
+                order by hashint8extended(e.chunk_id, 0)
+                limit $2
+            ) as v
         )
         where s.space_id = $1', 'embedding_' || of_space.space_id
     ) using of_space.space_id, sample;
@@ -27,4 +36,4 @@ end
 $$;
 
 comment on function pgrag.center_codes(text, int) is
-'Takes the codes of a space from its centre on, the mean of a sample of its vectors, and writes all of them again; returns how many. Searches go on, by the codes before; writers of vectors wait. Nothing, and 0, where the precision isn''t bit. sample: vectors, 1 to 1,000,000. For members of pgrag_owner. Errors: RG001, RG005.';
+'Takes the codes of a space from its centre on, the mean of a sample of what everybody may read, since the centre can be told from codes, and writes all codes again; returns how many. Where everybody may read nothing the centre is zero. Searches go on, by the codes before; writers of vectors wait. Nothing, and 0, where the precision isn''t bit. sample: vectors, 1 to 1,000,000. For members of pgrag_owner. Errors: RG001, RG005.';

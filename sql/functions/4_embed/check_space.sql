@@ -7,7 +7,7 @@ declare
     found_space pgrag.space;
     weights text;
 begin
-    select * into strict found_space from pgrag.space as s where s.space_id = pgrag._query_space(space);
+    select * into strict found_space from pgrag.space as s where s.space_id = pgrag._space_id(space);
     weights := found_space.passport ->> 'sha256';
     -- The same weights may go by several names: a folder, or a hub's.
     if found_space.model_dimension <> check_space.dimension

@@ -6,7 +6,7 @@ language plpgsql volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    in_space int := pgrag._query_space(space);
+    in_space int := pgrag._space_id(space);
 begin
     perform pgrag._check_range('batch', batch, 1, 100000);
     return query

@@ -11,7 +11,7 @@ create or replace function pgrag.create_space(
     rotate boolean default false,
     model_dimension int default null,
     index_options jsonb default '{}',
-    with_index boolean default true
+    with_index boolean default null
 ) returns int
 language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
@@ -32,10 +32,11 @@ begin
             coalesce(kind, 'NULL'), coalesce(index_kind, 'NULL'), coalesce("precision", 'NULL')
             using errcode = 'RG001', hint = 'Leave them out for external, hnsw and halfvec.';
     end if;
-    if model is null or normalised is null or passport is null or rotate is null or with_index is null then
-        raise exception 'model, normalised, passport, rotate and with_index must not be NULL'
+    if model is null or normalised is null or rotate is null then
+        raise exception 'model, normalised and rotate must not be NULL'
             using errcode = 'RG001', hint = 'Name the model that makes the document vectors; leave the others out.';
     end if;
+    perform pgrag._check_object('passport', passport);
     model_dimension := coalesce(model_dimension, dimension);
     perform pgrag._check_range('model_dimension', model_dimension, dimension, 16000);
     if model_dimension > dimension and (trained is null or jsonb_typeof(trained) <> 'array' or not trained @> to_jsonb(dimension)) then
@@ -52,6 +53,10 @@ begin
             using errcode = 'RG001', hint = 'Use halfvec or bit, or index_kind => ''none''.';
     end if;
     perform pgrag._check_index_options(index_kind, index_options);
+    if with_index and (index_kind = 'ivfflat' or "precision" = 'bit') and index_kind <> 'none' then
+        raise exception 'an index of kind % at the precision % is made of the vectors that are there, and there are none yet', index_kind, "precision"
+            using errcode = 'RG001', hint = format('Leave out with_index, fill the space, and then: pgrag space build %s', name);
+    end if;
     -- Looked up first, so that no number is burnt; and the conflict is that somebody else is making it right now.
     if not exists (select from pgrag.space as s where s.name = create_space.name) then
         insert into pgrag.space (
@@ -69,8 +74,8 @@ begin
             using errcode = 'RG004', hint = 'A space is never made over: choose another name.';
     end if;
     perform pgrag._embedding_table(new_id);
-    if with_index and index_kind <> 'none' then
-        execute replace(pgrag._space_index(name), 'create index concurrently', 'create index');
+    if coalesce(with_index, "precision" <> 'bit' and index_kind = 'hnsw') and index_kind <> 'none' then
+        execute pgrag._space_index(name, online => false);
     end if;
     return new_id;
 end
@@ -78,4 +83,4 @@ $$;
 
 comment on function pgrag.create_space(text, text, int, text, boolean, text, jsonb, text, boolean, int, jsonb, boolean) is
 'Makes an embedding space and the table for its vectors; returns its space_id. Its state is building until pgrag.activate_space.
-dimension: numbers per vector that are kept, 1 to 4,000. kind: `static` (encoded in SQL from encoder_token) or `external`. normalised: refuse vectors whose length is not 1. index_kind: `hnsw`, `ivfflat` or `none`. precision: `vector` (4 bytes a number), `halfvec` (2), or `bit` (halfvec; found by a bit a number, then ranked exactly). rotate: bits are taken after a random rotation. model_dimension: numbers per vector of the model, of which the first `dimension` are kept, which the passport''s matryoshka_dims must allow; NULL: dimension. index_options: `m`, `ef_construction`, `lists`. with_index: make the index now, while it is empty; else `pgrag space build` does, which is quicker for many vectors. For members of pgrag_owner. Errors: RG001 something out of its range, RG004 the name is taken.';
+dimension: numbers per vector that are kept, 1 to 4,000. kind: `static` (encoded in SQL from encoder_token) or `external`. normalised: refuse vectors whose length is not 1. index_kind: `hnsw`, `ivfflat` or `none`. precision: `vector` (4 bytes a number), `halfvec` (2), or `bit` (halfvec; found by a bit a number, then ranked exactly). rotate: bits are taken after a random rotation. model_dimension: numbers per vector of the model, of which the first `dimension` are kept, which the passport''s matryoshka_dims must allow; NULL: dimension. index_options: `m`, `ef_construction`, `lists`. with_index: make the index now, while it is empty; else `pgrag space build` does, which is quicker for many vectors; NULL: now for `hnsw`, except at `bit`. The lists of `ivfflat` and the centre of `bit` are taken from vectors that are there, so it can''t be true for these. For members of pgrag_owner. Errors: RG001 something out of its range, RG004 the name is taken.';

@@ -5,10 +5,16 @@ set search_path = pg_catalog, pg_temp
 set lock_timeout = '5s'
 as $$
 declare
-    of_id int := pgrag._query_space(coalesce(name, ''));
+    of_id int := pgrag._space_id(name);
     answered text[];
     now_state text;
 begin
+    -- Chunk, then what is attached, then the space, as everybody locks them. Whoever waits for this lock makes all who come later wait
+    -- as well, hence the timeout.
+    lock table pgrag.chunk in access exclusive mode;
+    -- Again: another may have dropped it meanwhile.
+    of_id := pgrag._space_id(name);
+    perform from pgrag.collection_space as cs where cs.space_id = of_id order by cs.collection_id for update;
     select s.state into now_state from pgrag.space as s where s.space_id = of_id for update;
     select array_agg(c.name order by c.name) into answered from pgrag.collection as c where c.active_space_id = of_id;
     if answered is not null then
@@ -20,9 +26,6 @@ begin
             using errcode = 'RG032', hint = format('First: select pgrag.retire_space(%L)', name);
     end if;
     delete from pgrag.encoder_token as t where t.space_id = of_id;
-    -- Searches read chunk first, so it is locked first. Whoever waits for this lock makes all who come later wait as well, hence the
-    -- timeout.
-    lock table pgrag.chunk in access exclusive mode;
     delete from pgrag.collection_space as cs where cs.space_id = of_id;
     execute format('drop table if exists pgrag.%I', 'embedding_' || of_id);
     delete from pgrag.space as s where s.space_id = of_id;

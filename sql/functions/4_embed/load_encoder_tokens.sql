@@ -8,7 +8,7 @@ declare
     wrong record;
     written int;
 begin
-    select s.* into strict of_space from pgrag.space as s where s.space_id = pgrag._query_space(coalesce(space, 'NULL'));
+    select s.* into strict of_space from pgrag.space as s where s.space_id = pgrag._space_id(space);
     if cardinality(tokens) is distinct from cardinality(token_ids) or cardinality(tokens) is distinct from cardinality(embeddings) then
         raise exception 'got % tokens, % token_ids and % embeddings',
             coalesce(cardinality(tokens), 0), coalesce(cardinality(token_ids), 0), coalesce(cardinality(embeddings), 0)

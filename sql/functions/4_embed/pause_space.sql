@@ -4,7 +4,7 @@ language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    update pgrag.space as s set paused = true where s.space_id = pgrag._query_space(coalesce(space, '')) and not s.paused;
+    update pgrag.space as s set paused = true where s.space_id = pgrag._space_id(space) and not s.paused;
     return found;
 end
 $$;

@@ -5,7 +5,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     update pgrag.space as s set state = 'ready'
-    where s.space_id = pgrag._query_space(coalesce(space, '')) and s.state in ('building', 'retired');
+    where s.space_id = pgrag._space_id(space) and s.state in ('building', 'retired');
     return found;
 end
 $$;

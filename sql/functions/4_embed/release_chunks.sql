@@ -4,7 +4,7 @@ language plpgsql volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    in_space int := pgrag._query_space(space);
+    in_space int := pgrag._space_id(space);
     released int;
 begin
     update pgrag.embed_queue as q set leased_until = null

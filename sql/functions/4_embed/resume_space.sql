@@ -4,7 +4,7 @@ language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    update pgrag.space as s set paused = false where s.space_id = pgrag._query_space(coalesce(space, '')) and s.paused;
+    update pgrag.space as s set paused = false where s.space_id = pgrag._space_id(space) and s.paused;
     return found;
 end
 $$;

@@ -4,13 +4,15 @@ language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    of_id int := pgrag._query_space(coalesce(name, ''));
+    of_id int := pgrag._space_id(name);
     answered text[];
 begin
     -- As in attach_space: a writer who began before this commits would queue chunks for a space that is gone.
     lock table pgrag.chunk in share mode;
+    -- Again: it may have been dropped meanwhile.
+    of_id := pgrag._space_id(name);
     -- Whoever activates it at this moment is waited for.
-    perform from pgrag.collection_space as cs where cs.space_id = of_id for update;
+    perform from pgrag.collection_space as cs where cs.space_id = of_id order by cs.collection_id for update;
     select array_agg(c.name order by c.name) into answered from pgrag.collection as c where c.active_space_id = of_id;
     if answered is not null then
         raise exception 'space "%" answers the searches of %', name, array_to_string(answered, ', ')

@@ -4,7 +4,7 @@ language plpgsql volatile parallel unsafe security definer
 set search_path from current
 as $$
 declare
-    in_space int := pgrag._query_space(space);
+    in_space int := pgrag._space_id(space);
     filled bigint[];
 begin
     -- Looked up once a text and before anything is locked; then locked as pgrag.store_vectors locks. A chunk whose own

@@ -6,7 +6,7 @@ language plpgsql stable parallel safe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    of_id int := pgrag._query_space(coalesce(space, ''));
+    of_id int := pgrag._space_id(space);
     unknown text;
 begin
     perform pgrag._check_range('n', n, 1, 1000000);
@@ -25,7 +25,7 @@ begin
     end if;
     return query
     with open_acl as materialized (
-        select e.acl_id from pgrag.acl_entry as e where e.principal = 'public' group by e.acl_id having bool_and(e.allow)
+        select e.acl_id from pgrag.acl_entry as e group by e.acl_id having bool_or(e.principal = 'public') and bool_and(e.allow)
     ),
 
     drawn as materialized (
@@ -49,5 +49,5 @@ $$;
 
 comment on function pgrag.sample_passages(text, int, text[], int, boolean) is
 'Draws passages of a space''s collections at random, to fit its query encoder on; at most n (1 to 1,000,000), by chunk_id; the same seed draws the same.
-collections: names; NULL: all that the space is attached to. hidden: also passages that `public` may not read; a table that was fitted on them holds traces of their words, and everybody who may use the space can read it.
+collections: names; NULL: all that the space is attached to. hidden: also passages that not everybody may read (`public`, with nobody denied); a table that was fitted on them holds traces of their words, and everybody who may use the space can read it.
 For members of pgrag_owner. Errors: RG001, RG005 no such space, it holds nothing of a collection, or its documents are by its table.';

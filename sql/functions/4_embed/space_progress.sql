@@ -9,7 +9,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     to_id int := pgrag._collection_id(collection);
-    of_id int := pgrag._query_space(coalesce(space, ''));
+    of_id int := pgrag._space_id(space);
 begin
     select coalesce(sum(s.chunks), 0) into total from pgrag.corpus_stat as s where s.collection_id = to_id;
     select count(*), count(*) filter (where q.attempts > 0 or q.not_before <= now() - lag), count(*) filter (where q.leased_until > now()),

@@ -16,7 +16,7 @@ declare
     built oid;
 begin
     if space is not null then
-        perform pgrag._query_space(space);
+        perform pgrag._space_id(space);
     end if;
     for one in
         select * from pgrag.space as s where spaces.space is null or s.name = spaces.space order by s.name
@@ -58,7 +58,7 @@ begin
         table_bytes := pg_table_size(built);
         index_bytes := indexes.bytes;
         created_at := one.created_at;
-        passport := one.passport;
+        passport := one.passport || coalesce((select f.figures from pgrag.space_figures as f where f.space_id = one.space_id), '{}');
         calibration := one.calibration;
         return next;
     end loop;

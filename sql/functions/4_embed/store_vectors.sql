@@ -6,7 +6,7 @@ language plpgsql volatile parallel unsafe security definer
 set search_path from current
 as $$
 declare
-    in_space int := pgrag._query_space(space);
+    in_space int := pgrag._space_id(space);
     of_space pgrag.space;
     kept text;
     wrong record;
@@ -21,8 +21,14 @@ begin
     begin
         select g.chunk_id, vector_dims(g.v) as dimension, vector_norm(g.v) as norm into wrong
         from (select u.chunk_id, u.embedding::vector as v from unnest(chunk_ids, embeddings) as u (chunk_id, embedding)) as g
-        where vector_dims(g.v) <> of_space.model_dimension
-            or (of_space.normalised and abs(vector_norm(g.v) - 1) > 0.01)
+        where case
+            when vector_dims(g.v) <> of_space.model_dimension then true
+            when of_space.normalised and abs(vector_norm(g.v) - 1) > 0.01 then true
+            -- As it will be kept: half precision rounds what is tiny to zero.
+            when of_space.model_dimension > of_space.dimension then
+                l2_norm(pgrag._prefix(g.v, of_space.dimension, of_space.normalised)::halfvec) = 0
+            else l2_norm(g.v::halfvec) = 0
+        end
         limit 1;
     exception
         -- What isn't a vector at all, or holds NaN or infinity.
@@ -35,6 +41,11 @@ begin
             raise exception 'space "%" holds vectors of % of dimension %, got dimension % for chunk %',
                 space, of_space.model, of_space.model_dimension, wrong.dimension, wrong.chunk_id
                 using errcode = 'RG031', hint = 'Embed with the model that the passport names.';
+        end if;
+        if not of_space.normalised or abs(wrong.norm - 1) <= 0.01 then
+            raise exception 'space "%" keeps % numbers of a vector of %, and those of chunk % are zero, and have no direction',
+                space, of_space.dimension, of_space.model, wrong.chunk_id
+                using errcode = 'RG031', hint = 'Pass NULL for a text that has no vector.';
         end if;
         raise exception 'space "%" holds vectors of % of length 1, got length % for chunk %',
             space, of_space.model, wrong.norm, wrong.chunk_id
@@ -77,4 +88,4 @@ $$;
 comment on function pgrag.store_vectors(text, bigint[], bytea[], text[], text) is
 'Writes the vectors that a worker made, where the text is still what it encoded, and takes those chunks off the queue; returns how many were written.
 chunk_ids and hashes as pgrag.claim_chunks gave them; embeddings as `[0.1,...]`, in the same order; NULL: the text has none, and leaves the queue all the same. A chunk whose text changed meanwhile is passed over and stays queued. fingerprint: sha256 of the model''s weights, see pgrag.check_space. Of a longer vector than the space keeps, the first numbers are kept, of length 1 again. For members of pgrag_writer and pgrag_owner.
-Errors: RG005, RG030 lengths differ, RG031 other weights, wrong dimension, not normalised, NaN or infinity.';
+Errors: RG005, RG030 lengths differ, RG031 other weights, wrong dimension, not normalised, zero in what is kept, NaN or infinity.';

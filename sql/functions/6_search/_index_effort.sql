@@ -41,17 +41,19 @@ begin
         reason := case of_space.index_kind when 'none' then 'the space has no index' else 'the index is not built' end;
         return;
     end if;
-    -- Of what the index gives, twice k must be visible, since it misses some of the farther ones. Codes order so roughly that it must be
+    -- Of what the index gives, twice k must be visible, and twice as many where a filter hides an unknown share, since it misses some of the
+    -- farther ones. Codes order so roughly that it must be
     -- as many as reached the recall for ten.
-    enough := 2 * k;
+    enough := greatest(20, case when filtered then 4 else 2 end * k);
     if of_space."precision" = 'bit' then
         enough := greatest(enough, least_effort * greatest(1, k / 10.0))::int;
     end if;
     -- So many of the nearest hold k, and so many hold these, if who sees them has nothing to do with the query.
     rank := k * vectors / greatest(visible, 1);
-    needed := greatest(1.2 * 2 * k, enough) * vectors / greatest(visible, 1);
-    -- Effort was measured for the ten nearest; farther ones need more.
-    effort := least(1e9, least_effort * sqrt(greatest(1, rank / 10)))::int;
+    needed := greatest(2.4 * k, enough) * vectors / greatest(visible, 1);
+    -- Effort was measured for the ten nearest; farther ones need more. Codes tell questions apart worse than what they were measured by,
+    -- which is made of the space's own vectors.
+    effort := least(1e9, least_effort * sqrt(greatest(1, rank / 10)) * case of_space."precision" when 'bit' then 2 else 1 end)::int;
     if of_space.index_kind = 'hnsw' then
         -- A scan that goes on beyond ef_search returns what is near the rows that it saw, which need not be the nearest: a caller who sees
         -- none of those got 76 to 88 of a hundred.
@@ -60,29 +62,33 @@ begin
             reason := 'more than hnsw gives at once';
             return;
         end if;
-        -- A filter is supposed to leave a quarter.
-        effort := least(1000, greatest(effort, needed * case when filtered then 4 else 1 end))::int;
+        -- A filter is supposed to leave a third.
+        effort := least(1000, greatest(effort, needed * case when filtered then 3 else 1 end))::int;
         candidates := effort;
         costs := index_us * effort;
     else
         effort := least(effort, lists)::int;
-        candidates := greatest(enough, ceil(effort * visible / lists))::int;
+        -- All that stands in these lists, so that it can be counted, unless nearly all of it is visible anyway.
+        candidates := case when visible < 0.9 * vectors then greatest(enough, ceil(effort * visible / lists)) else enough end::int;
         costs := index_us * effort * vectors / lists;
     end if;
-    -- Less than half of what was to be expected: who sees the nearest has to do with the query, and what was found is at the index's rim.
-    if not filtered then
+    -- Much less than was to be expected: who sees the nearest has to do with the query, and what was found is at the index's rim.
+    if not filtered and of_space.index_kind = 'hnsw' then
         enough := greatest(enough, 0.5 * candidates * visible / vectors)::int;
+    elsif not filtered then
+        enough := greatest(enough, 0.8 * candidates)::int;
+        candidates := greatest(enough, candidates);
     end if;
     if costs > 0.67 * exact_costs then
         effort := 0;
         reason := 'cheaper than ' || of_space.index_kind;
     else
-        reason := format('cheaper than exact over %s vectors', visible);
+        reason := format('cheaper than exact over %s passages', visible);
     end if;
 end
 $$;
 
 comment on function pgrag._index_effort(pgrag.space, int, bigint, float8, boolean, boolean) is
 'Decides whether the approximate index of a space is worth trying, and with how much effort: ef_search of hnsw, probes of ivfflat; 0: compare all visible vectors.
-visible: vectors that the caller may see; vectors: all of the space. by_acl: whether they are found by their ACLs, or among all. filtered: whether a filter on metadata is still to be passed. candidates: rows to take from the index; enough: how many of them must be visible and pass the filter, if the nearest k are to be among them. reason: for search_dense''s plan; tells of visible rows only.
+visible: passages that the caller may see; vectors: all of the space. by_acl: whether they are found by their ACLs, or among all. filtered: whether a filter on metadata is still to be passed. candidates: rows to take from the index; enough: how many of them must be visible and pass the filter, if the nearest k are to be among them. reason: for search_dense''s plan.
 The index is tried where it costs at most two thirds of an exact search.';

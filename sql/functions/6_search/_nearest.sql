@@ -23,7 +23,7 @@ declare
     allowed bigint[];
     near_ids bigint[];
     distances float8[];
-    reason text := '';
+    how text;
     setting record;
     kept jsonb := '{}';
     by_index text;
@@ -31,13 +31,17 @@ declare
     look int;
     looks int[];
 begin
-    if filter <> '{}' and cardinality(collection_ids) = 1 then
-        allowed := pgrag._narrow_filter(collection_ids[1], filter);
+    if filter <> '{}' then
+        -- Of all collections or of none: where one has too many, candidates of all are checked. `offset 0`: it is asked once each.
+        select case when bool_and(n.ids is not null) then coalesce(array_agg(i.id) filter (where i.id is not null), '{}') end into allowed
+        from unnest(collection_ids) as c (id)
+        cross join lateral (select pgrag._narrow_filter(c.id, filter) as ids offset 0) as n
+        left join lateral unnest(n.ids) as i (id) on true;
     end if;
     if not exact and allowed is null then
         select e.effort, e.candidates, e.enough, e.reason into effort, candidates, enough, why
         from pgrag._index_effort(of_space, k, visible, vectors, acl_ids is not null, filter <> '{}') as e;
-        reason := ': ' || why;
+        how := format('exact over %s passages: %s', visible, why);
     end if;
     if effort > 0 then
         perform set_config('enable_sort', 'off', true);
@@ -105,7 +109,12 @@ begin
             ) as c;
             return;
         end if;
-        reason := format(': %s found only %s', of_space.index_kind, coalesce(cardinality(near_ids), 0));
+        -- That the index gave too little tells what is hidden near the query, so only those are told who see everything.
+        how := case
+            when pg_has_role(current_user, 'pgrag_writer', 'usage') or pg_has_role(current_user, 'pgrag_owner', 'usage')
+                then format('exact over %s passages: %s found only %s', visible, of_space.index_kind, coalesce(cardinality(near_ids), 0))
+            else format('%s: %s', of_space.index_kind, why)
+        end;
     end if;
     -- `offset 0` keeps the index for distances out of it. Those of some ACLs are read in the order in which they lie, which an index scan,
     -- that the planner takes for cheaper, does not.
@@ -144,10 +153,10 @@ begin
         query,
         case when filter <> '{}' and allowed is null then 'all' else '$6' end
     ) using embedding, collection_ids, acl_ids, allowed,
-        format('exact over %s vectors%s', coalesce(cardinality(allowed), visible), reason), k, filter;
+        coalesce(how, format('exact over %s passages', coalesce(cardinality(allowed), visible))), k, filter;
 end
 $$;
 
 comment on function pgrag._nearest(pgrag.space, int[], halfvec, int, jsonb, bigint, boolean) is
 'Ranks the visible vectors of a space by cosine distance: exactly where that is cheaper, else through the index; returns the nearest k, unordered.
-visible: how many vectors the caller may see there. What the index gives is enough where more than k of it are visible and pass the filter, since what it passed over is farther; else, as where the nearest are hidden, all visible vectors are compared. Settings of the index are put back on every path; setting them is what a parallel query may not, hence unsafe. plan counts visible rows only.';
+visible: how many passages the caller may see in these collections. What the index gives is enough where more than k of it are visible and pass the filter, since what it passed over is farther; else, as where the nearest are hidden, all visible vectors are compared. Settings of the index are put back on every path; setting them is what a parallel query may not, hence unsafe. plan: how it was decided to search, with a count of visible rows only; where the index then gave too little it says so to members of pgrag_writer and pgrag_owner alone.';

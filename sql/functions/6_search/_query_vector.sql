@@ -20,11 +20,16 @@ begin
             using errcode = 'RG031', hint = 'Embed the query with the model that the passport names, and normalise it.';
     end if;
     if dimension > of_space.dimension then
-        return pgrag._prefix(embedding::vector, of_space.dimension, of_space.normalised)::halfvec;
+        embedding := pgrag._prefix(embedding::vector, of_space.dimension, of_space.normalised)::halfvec;
+        if l2_norm(embedding) = 0 then
+            raise exception 'the first % numbers of the query vector, which space "%" keeps, are zero, and have no direction',
+                of_space.dimension, of_space.name
+                using errcode = 'RG031', hint = 'Embed the query with the model that the passport names.';
+        end if;
     end if;
     return embedding;
 end
 $$;
 
 comment on function pgrag._query_vector(pgrag.space, halfvec) is
-'Checks the vector of a query, and cuts it as those of the space were cut. Error RG031: another dimension, zero, or not of length 1 (within 0.01) where the space is normalised.';
+'Checks the vector of a query, and cuts it as those of the space were cut. Error RG031: another dimension, zero in what is kept, or not of length 1 (within 0.01) where the space is normalised.';

@@ -58,4 +58,4 @@ $$;
 comment on function pgrag.search_dense(halfvec, int, text[], jsonb, text, boolean) is
 'Finds the chunks whose vectors are nearest to a query''s, among what the caller may see.
 embedding: the query''s vector; NULL gives no rows. k: 1 to 10,000. collections: names; NULL: all. filter: JSON object that a document''s metadata must contain. space: where the vector belongs; NULL: the only active space of the collections. exact: forbid the approximate index.
-At most k rows, nearest first, ties by chunk_id; rank from 1; distance is the cosine distance, 0 to 2; plan says how the rows were found: exactly, or through an index, and why. A longer vector than the space keeps is cut as they were. No caller, no rows. Errors: RG001, RG005 several spaces, RG031 a vector of another space.';
+At most k rows, nearest first, ties by chunk_id; rank from 1; distance is the cosine distance, 0 to 2; plan says how it was decided to search, exactly or through an index, and why. A longer vector than the space keeps is cut as they were. No caller, no rows. Errors: RG001, RG005 several spaces, RG031 a vector of another space.';

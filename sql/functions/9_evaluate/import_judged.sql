@@ -16,6 +16,10 @@ declare
     into_id int := pgrag._collection_id(collection);
     wrong text;
 begin
+    if principals is null or jsonb_typeof(principals) <> 'array' then
+        raise exception 'principals must be a JSON array of arrays of names, got %', coalesce(left(principals::text, 100), 'NULL')
+            using errcode = 'RG001', hint = 'Pass a list per query, such as [["user:ana"], []].';
+    end if;
     if cardinality(query_ids) is distinct from cardinality(queries) or cardinality(query_ids) is distinct from jsonb_array_length(principals) then
         raise exception 'got % query_ids, % queries and % lists of principals',
             coalesce(cardinality(query_ids), 0), coalesce(cardinality(queries), 0), coalesce(jsonb_array_length(principals), 0)
@@ -25,6 +29,25 @@ begin
         raise exception 'got % judged_ids, % uris and % grades',
             coalesce(cardinality(judged_ids), 0), coalesce(cardinality(uris), 0), coalesce(cardinality(grades), 0)
             using errcode = 'RG030', hint = 'Pass one of each per judgement, in the same order.';
+    end if;
+    select left(l.list::text, 100) into wrong
+    from jsonb_array_elements(principals) as l (list)
+    where jsonb_typeof(l.list) <> 'array' or jsonb_path_exists(l.list, 'strict $[*] ? (@.type() != "string")')
+    limit 1;
+    if found then
+        raise exception 'principals must be a JSON array of arrays of names, got % for a query', wrong
+            using errcode = 'RG001', hint = 'Pass a list per query, such as [["user:ana"], []].';
+    end if;
+    select n.name into wrong
+    from (values
+        ('query_ids', array_position(query_ids, null)), ('queries', array_position(queries, null)),
+        ('judged_ids', array_position(judged_ids, null)), ('uris', array_position(uris, null)), ('grades', array_position(grades, null))
+    ) as n (name, place)
+    where n.place is not null
+    limit 1;
+    if found then
+        raise exception '% must not hold NULL', wrong
+            using errcode = 'RG001', hint = 'Leave out the query or the judgement that is not known.';
     end if;
     select p.name into wrong
     from jsonb_array_elements(principals) as l (list)
@@ -64,4 +87,4 @@ $$;
 comment on function pgrag.import_judged(text, text[], text[], jsonb, text[], text[], int[]) is
 'Takes in judged queries: questions whose answers are known. What is known of a query_id already is replaced, other queries stay.
 query_ids and queries in the same order; principals: a JSON array of arrays of names, one per query, that pgrag.act_as is called with ([]: public only). judged_ids, uris and grades in the same order: how well the document with that uri answers that query, 0: not at all; of several grades of one document the highest counts, and those of a query that is not among query_ids are left out.
-Returns how many queries and judgements were taken in, and how many of the judged uris are unknown in the collection. For members of pgrag_writer and pgrag_owner. Errors: RG002, RG022 a malformed or `role:` name, RG030 lengths differ.';
+Returns how many queries and judgements were taken in, and how many of the judged uris are unknown in the collection. For members of pgrag_writer and pgrag_owner. Errors: RG001 principals of another form, or a NULL among the rest; RG002, RG022 a malformed or `role:` name, RG030 lengths differ.';

@@ -7,6 +7,12 @@ declare
     of_id int := pgrag._collection_id(collection);
     new_id bigint;
 begin
+    if name is null then
+        raise exception 'a run needs a name, got NULL'
+            using errcode = 'RG001', hint = 'Say what was tried: lexical, k1=1.5.';
+    end if;
+    perform pgrag._check_object('settings', settings);
+    perform pgrag._check_object('metrics', metrics);
     insert into pgrag.run (collection_id, name, settings, metrics)
     select of_id, record_run.name,
         jsonb_build_object(
@@ -28,4 +34,4 @@ end
 $$;
 
 comment on function pgrag.record_run(text, text, jsonb, jsonb) is
-'Keeps an evaluation: what was set, and what came out; returns its run_id. To the settings it adds the collection''s own, its documents and passages, and the versions of pgrag, PostgreSQL and pgvector, unless they are there. For members of pgrag_writer and pgrag_owner. Error RG002.';
+'Keeps an evaluation: what was set, and what came out; returns its run_id. To the settings it adds the collection''s own, its documents and passages, and the versions of pgrag, PostgreSQL and pgvector, unless they are there. For members of pgrag_writer and pgrag_owner. Errors: RG001 no name, or settings or metrics that are no JSON object; RG002.';

@@ -255,6 +255,14 @@ def test_a_paused_space_is_claimed_by_nobody(two: Database) -> None:
     assert two.value("select pgrag.resume_space(%s)", (NEW,)) is False
 
 
+@pytest.mark.parametrize("state", ["building", "active"])
+def test_a_space_that_answers_is_not_paused(two: Database, state: str) -> None:
+    embed(two, NEW, "[0,1]")
+    two.execute("update pgrag.space set state = %s, paused = true where name = %s", (state, NEW))
+    two.execute("select pgrag.activate_space('docs', %s)", (NEW,))
+    assert two.value("select paused from pgrag.space where name = %s", (NEW,)) is False
+
+
 def test_what_was_claimed_before_a_pause_is_stored(two: Database) -> None:
     two.execute("select pgrag.pause_space(%s)", (NEW,))
     embed(two, NEW, "[0,1]")

@@ -6,6 +6,9 @@ import psycopg
 import pytest
 from _pgrag import Database
 
+from pgrag.embed import StaticEncoder
+from pgrag.spaces import embed_static
+
 
 @pytest.fixture
 def lacking(db: Database) -> Database:
@@ -50,3 +53,8 @@ def test_a_space_of_a_model_is_refused(lacking: Database) -> None:
     with pytest.raises(psycopg.Error, match="not embedded in SQL") as caught:
         embed(lacking, space="two")
     assert caught.value.sqlstate == "RG005"
+
+
+def test_an_ingest_fills_the_space_of_a_table_that_is_not_shipped_any_more(lacking: Database) -> None:
+    embed_static(lacking.admin, "docs", StaticEncoder.shipped())
+    assert stored(lacking) == ["[1,0]", "[0,1]"]

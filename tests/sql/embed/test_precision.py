@@ -119,6 +119,14 @@ def test_a_centre_helps_where_all_vectors_point_the_same_way(db: Database) -> No
     assert agreement(db, vectors, queries) > before + 0.1
 
 
+def test_a_centre_tells_nothing_of_what_somebody_may_not_read(db: Database) -> None:
+    fill(db, np.eye(4), precision="bit", index_kind="none")
+    for uri, readers in (("000001", ["user:ana"]), ("000002", ["public", "!user:kofi"])):
+        db.execute("select pgrag.set_readers('docs', %s, %s)", (uri, readers))
+    db.execute("select pgrag.center_codes('toy')")
+    assert db.value("select center::real[] from pgrag.space") == [0.5, 0, 0, 0.5]
+
+
 def test_an_edited_text_gets_a_code_of_its_own(db: Database) -> None:
     fill(db, unit(np.eye(4) + 0.1), precision="bit", index_kind="none")
     db.execute("update pgrag.embedding_1 set embedding = '[-0.5,0.5,-0.5,0.5]'")
@@ -155,6 +163,32 @@ def test_a_trained_prefix_is_kept_with_length_one(prefix: Database) -> None:
 def test_a_query_is_cut_as_the_vectors_were(prefix: Database, query: str) -> None:
     rows = prefix.rows_as("public", "select distance from pgrag.search_dense(%s::halfvec)", (query,))
     assert [row[0] for row in rows] == pytest.approx([0, 1])
+
+
+def test_a_vector_whose_kept_numbers_are_zero_is_refused(prefix: Database) -> None:
+    prefix.put("0", "new text")
+    ((chunk_id, digest, _),) = prefix.execute("select * from pgrag.claim_chunks('toy')")
+    with pytest.raises(
+        psycopg.Error, match="keeps 2 numbers of a vector of toy, and those of chunk"
+    ) as caught:
+        prefix.execute(
+            "select pgrag.store_vectors('toy', %s, %s, %s)", ([chunk_id], [digest], ["[0,0,0.6,0.8]"])
+        )
+    assert caught.value.sqlstate == "RG031"
+
+
+def test_a_query_whose_kept_numbers_are_zero_is_refused(prefix: Database) -> None:
+    with pytest.raises(psycopg.Error, match="the first 2 numbers of the query vector") as caught:
+        prefix.rows_as("public", "select from pgrag.search_dense('[0,0,0.6,0.8]'::halfvec)")
+    assert caught.value.sqlstate == "RG031"
+
+
+@pytest.mark.parametrize("vector", ["[0,0]", "[1e-9,0]"])
+def test_a_vector_that_is_zero_as_it_is_kept_is_refused(db: Database, vector: str) -> None:
+    db.execute("select pgrag.create_space('toy', 'toy', 2, normalised => false)")
+    with pytest.raises(psycopg.Error, match="are zero, and have no direction") as caught:
+        db.execute("select pgrag.store_vectors('toy', '{1}', '{x}', %s)", ([vector],))
+    assert caught.value.sqlstate == "RG031"
 
 
 def test_a_vector_that_was_cut_already_is_refused(prefix: Database) -> None:

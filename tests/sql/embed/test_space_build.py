@@ -80,9 +80,10 @@ def test_what_stopped_builds_left_is_to_be_dropped(db: Database) -> None:
 
 
 def test_the_figures_of_a_build_are_kept_with_the_size_of_the_index(db: Database) -> None:
-    db.execute("select pgrag.create_space('s', 'm', 2, passport => '{\"figures\": {\"ndcg\": 0.5}}')")
+    db.execute("select pgrag.create_space('s', 'm', 2)")
+    db.execute("select pgrag.note_figures('s', '{\"ndcg\": 0.5}')")
     db.execute("select pgrag._end_build('s', '{\"seconds\": 2}')")
-    figures = db.value("select passport -> 'figures' from pgrag.space")
+    figures = db.value("select passport -> 'figures' from pgrag.spaces()")
     assert figures["ndcg"] == 0.5
     assert figures["build"]["seconds"] == 2
     assert figures["build"]["index_bytes"] == db.value("select index_bytes from pgrag.spaces()") > 0
@@ -102,3 +103,29 @@ def test_a_space_that_lacks_neither_vectors_nor_index_is_ready(
         db.put("a", "open the valve")
     db.execute(f"select pgrag._end_build('s', {figures})")
     assert db.value("select state from pgrag.space") == state
+
+
+def test_a_build_that_can_t_begin_lets_others(db: Database) -> None:
+    db.execute("select pgrag.create_space('s', 'm', 2, with_index => false)")
+    db.execute("alter table pgrag.embedding_1 rename to hidden")
+    broken = db.connect()
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        broken.execute("select pgrag._begin_build('s')")
+    db.execute("alter table pgrag.hidden rename to embedding_1")
+    assert db.value("select index_state from pgrag._begin_build('s')") == "missing"
+
+
+@pytest.mark.parametrize(("options", "altered"), [("{}", True), ('{"lists": 12}', False)])
+def test_ivfflat_built_anew_has_the_lists_that_suit_the_vectors_of_now(
+    db: Database, options: str, altered: bool
+) -> None:
+    db.execute(
+        "select pgrag.create_space('s', 'm', 2, index_kind => 'ivfflat', index_options => %s)", (options,)
+    )
+    db.execute(
+        "create index embedding_1_ivfflat_idx on pgrag.embedding_1 using ivfflat (embedding halfvec_cosine_ops) with (lists = 12)"
+    )
+    least = 10
+    assert db.value("select alter_statement from pgrag._begin_build('s')") == (
+        f"alter index pgrag.embedding_1_ivfflat_idx set (lists = {least})" if altered else None
+    )

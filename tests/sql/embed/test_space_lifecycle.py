@@ -106,6 +106,53 @@ def test_a_space_that_isn_t_there_is_refused(db: Database, call: str) -> None:
     assert caught.value.sqlstate == "RG005"
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "activate_space('docs', %s)",
+        "attach_space('docs', %s)",
+        "calibrate_space(%s)",
+        "center_codes(%s)",
+        "check_space(%s, 'm', 2)",
+        "claim_chunks(%s)",
+        "drop_space(%s)",
+        "embed_pending(%s)",
+        "fail_chunk(%s, 1, 'broken')",
+        "load_encoder_tokens(%s, '{}', '{}', '{}')",
+        "note_figures(%s, '{}')",
+        "pause_space(%s)",
+        "ready_space(%s)",
+        "release_chunks(%s, '{1}')",
+        "resume_space(%s)",
+        "retire_space(%s)",
+        "reuse_vectors(%s, '{1}')",
+        "sample_passages(%s, 1)",
+        "set_query_encoder(%s)",
+        "space_passport(%s)",
+        "space_progress('docs', %s)",
+        "store_vectors(%s, '{}', '{}', '{}')",
+        "_begin_build(%s)",
+        "_end_build(%s)",
+        "_sample_queries(%s, 1)",
+        "_space_index(%s)",
+        "_write_cost(%s, 1)",
+    ],
+)
+@pytest.mark.parametrize("name", [None, "x"])
+def test_no_space_is_taken_for_another(hybrid: Database, call: str, name: str | None) -> None:
+    with pytest.raises(psycopg.Error, match=f'space "{name or "NULL"}" does not exist') as caught:
+        hybrid.execute(f"select * from pgrag.{call}", (name,))
+    assert caught.value.sqlstate == "RG005"
+
+
+@pytest.mark.parametrize("figures", ["'[1]'", "'1'", "null"])
+def test_figures_that_are_no_object_are_refused(db: Database, figures: str) -> None:
+    db.execute("select pgrag.create_space('s', 'm', 2)")
+    with pytest.raises(psycopg.Error, match="figures must be a JSON object, got") as caught:
+        db.execute(f"select pgrag.note_figures('s', {figures})")
+    assert caught.value.sqlstate == "RG001"
+
+
 @pytest.mark.parametrize("call", ["retire_space", "drop_space"])
 def test_a_space_that_answers_is_neither_retired_nor_dropped(filled: Database, call: str) -> None:
     filled.execute("select pgrag.activate_space('docs', 'old')")

@@ -89,6 +89,31 @@ def sample(size: int) -> list[str]:
     return texts
 
 
+# Words of a script each, which queries are made of.
+SCRIPTS = {
+    "Latin": SENTENCES[0] + " " + SENTENCES[3],
+    "Cyrillic": SENTENCES[5],
+    "Greek": SENTENCES[6],
+    "Hebrew": SENTENCES[7],
+    "Arabic": SENTENCES[8],
+    "Devanagari": SENTENCES[9],
+    "Thai": SENTENCES[10],
+    "Kana": SENTENCES[11],
+    "Han": SENTENCES[12],
+    "Hangul": SENTENCES[13],
+    "Armenian": "Ամենայն ինչ։ Ինչպե՞ս փոխել գաղտնաբառը",
+    "Georgian": "ქართული ტექსტი, როგორ შევცვალო პაროლი?",
+}
+
+
+def queries(script: str, count: int) -> list[str]:
+    """Queries of one to eight words of a script, some cut short; the same each time."""
+    rng = random.Random(script)
+    words = SCRIPTS[script].split()
+    made = [" ".join(rng.choices(words, k=rng.randint(1, 8))) for _ in range(count)]
+    return [query[: rng.randint(1, len(query))] if rng.random() < 0.3 else query for query in made]
+
+
 @pytest.fixture(scope="module")
 def encoder() -> StaticEncoder:
     return StaticEncoder.shipped()
@@ -123,6 +148,14 @@ def test_a_mixed_sample_of_many_scripts_has_the_tokenizers_tokens(
     connection: Connection, encoder: StaticEncoder
 ) -> None:
     texts = sample(2_000)
+    assert tokens(connection, texts) == by_tokenizer(encoder, texts)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_queries_in_each_of_twelve_scripts_have_the_tokenizers_tokens(
+    connection: Connection, encoder: StaticEncoder, script: str
+) -> None:
+    texts = queries(script, 20)
     assert tokens(connection, texts) == by_tokenizer(encoder, texts)
 
 

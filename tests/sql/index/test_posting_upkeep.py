@@ -114,14 +114,14 @@ def test_an_edit_is_merged_over_the_run_that_is_there(db: Database) -> None:
     assert_index_is_right(db.admin)
 
 
-def test_a_merge_beside_free_space_writes_nothing_into_the_index(db: Database) -> None:
-    db.put("a", "turn the valve")
+def test_a_merge_beside_free_space_writes_nothing_into_the_index(quiet: Database) -> None:
+    quiet.put("a", "turn the valve")
     for n in range(5):
-        db.put("a", f"turn the valve slowly {n}")
-        db.execute("select pgrag.compact()")
-    db.put("a", "turn the valve slowly again")
+        quiet.put("a", f"turn the valve slowly {n}")
+        quiet.execute("select pgrag.compact()")
+    quiet.put("a", "turn the valve slowly again")
     words = len({"turn", "valve", "slowly"})
-    assert written_by_a_merge(db, "upd", "hot_upd") == [words, words]
+    assert written_by_a_merge(quiet, "upd", "hot_upd") == [words, words]
 
 
 def test_a_lone_negative_is_not_written_again_and_again(db: Database) -> None:

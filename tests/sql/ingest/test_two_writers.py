@@ -167,6 +167,75 @@ def test_a_name_that_another_is_taking_right_now_is_taken(
     assert caught.value.sqlstate == "RG004"
 
 
+@pytest.fixture
+def spaced(db: Database) -> Database:
+    """The collections ``docs`` and ``more``, without documents; the space ``toy`` is attached to ``docs``."""
+    db.execute("select pgrag.create_collection('more')")
+    db.execute("select pgrag.create_space('toy', 'toy-model', 3, index_kind => 'none')")
+    db.execute("select pgrag.attach_space('docs', 'toy')")
+    return db
+
+
+DROP = "select pgrag.drop_space('toy')"
+
+
+def test_a_drop_and_an_attach_don_t_wait_for_each_other(spaced: Database, aside: ThreadPoolExecutor) -> None:
+    attaching, dropping = spaced.connect(), spaced.connect()
+    with attaching.transaction():
+        attaching.execute("lock table pgrag.chunk in share mode")
+        dropped = blocked(spaced, aside, lambda: dropping.execute(DROP), dropping.info.backend_pid)
+        attaching.execute("select pgrag.attach_space('more', 'toy')")
+    assert dropped.exception(30) is None
+
+
+def test_a_drop_and_a_switch_don_t_wait_for_each_other(spaced: Database, aside: ThreadPoolExecutor) -> None:
+    switching, dropping = spaced.connect(), spaced.connect()
+    with switching.transaction():
+        switching.execute("select from pgrag.collection_space for key share")
+        dropped = blocked(spaced, aside, lambda: dropping.execute(DROP), dropping.info.backend_pid)
+        switching.execute("select pgrag.activate_space('docs', 'toy')")
+    with pytest.raises(psycopg.Error, match='space "toy" answers the searches of docs'):
+        dropped.result(30)
+
+
+@pytest.mark.parametrize("call", ["attach_space('more', 'toy')", "retire_space('toy')", "drop_space('toy')"])
+def test_a_space_that_was_dropped_meanwhile_is_gone(
+    spaced: Database, aside: ThreadPoolExecutor, call: str
+) -> None:
+    late, dropping = spaced.connect(), spaced.connect()
+    with dropping.transaction():
+        dropping.execute("lock table pgrag.chunk in access exclusive mode")
+        waiting = blocked(spaced, aside, lambda: late.execute(f"select pgrag.{call}"), late.info.backend_pid)
+        dropping.execute(DROP)
+    with pytest.raises(psycopg.Error, match='space "toy" does not exist') as caught:
+        waiting.result(30)
+    assert caught.value.sqlstate == "RG005"
+
+
+def test_spaces_of_collections_that_change_places_both_stay_active(
+    spaced: Database, aside: ThreadPoolExecutor
+) -> None:
+    spaced.execute("select pgrag.create_space('new', 'toy-model', 3, index_kind => 'none')")
+    spaced.execute(
+        "select pgrag.attach_space(c, s) from unnest('{docs,more,more}'::text[], '{new,toy,new}'::text[]) as u (c, s)"
+    )
+    spaced.execute("select pgrag.activate_space('docs', 'toy'), pgrag.activate_space('more', 'new')")
+    first, second = spaced.connect(), spaced.connect()
+    with first.transaction():
+        first.execute("select pgrag.activate_space('docs', 'new')")
+        other = blocked(
+            spaced,
+            aside,
+            lambda: second.execute("select pgrag.activate_space('more', 'toy')"),
+            second.info.backend_pid,
+        )
+    assert other.exception(30) is None
+    assert spaced.execute("select name, state from pgrag.space order by name") == [
+        ("new", "active"),
+        ("toy", "active"),
+    ]
+
+
 def test_a_batch_without_heading_paths_is_loaded_twice(db: Database) -> None:
     for _ in range(2):
         db.execute("select pgrag.load_staged('docs', %s)", (stage(db, "x", ["public"]),))

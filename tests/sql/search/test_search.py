@@ -153,7 +153,7 @@ def test_an_explanation_names_what_each_stage_gave(fused: Database) -> None:
     assert explained(fused, "b", "k => 10") == [
         ("word", None, '"valv" stands 2 times in 2 words; 3 of 3 passages have it'),
         ("lexical", 1, "place 1 by words"),
-        ("dense", 3, "place 3 by meaning; exact over 3 vectors: they are few"),
+        ("dense", 3, "place 3 by meaning; exact over 3 passages: they are few"),
         ("fusion", 1, "kept at place 1"),
     ]
 

@@ -218,9 +218,9 @@ def test_recall_holds_for_everyone_and_the_plan_says_how(many: Database, many_ro
             assert connection.execute(settings).fetchone() == before
         assert hits / wanted >= 0.99
     assert plans == {
-        "user:all": "hnsw: cheaper than exact over 20000 vectors",
-        "user:tenth": "exact over 2000 vectors: they are few",
-        "user:few": "exact over 20 vectors: they are few",
+        "user:all": "hnsw: cheaper than exact over 20000 passages",
+        "user:tenth": "exact over 2000 passages: they are few",
+        "user:few": "exact over 20 passages: they are few",
     }
 
 
@@ -244,4 +244,4 @@ def test_exact_forbids_the_index(many: Database, many_rows: np.ndarray) -> None:
         "select plan from pgrag.search_dense(%s::halfvec, 1, exact => true)",
         (text(many_rows[0]),),
     )
-    assert rows == [(f"exact over {MANY} vectors",)]
+    assert rows == [(f"exact over {MANY} passages",)]
