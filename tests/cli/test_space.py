@@ -190,6 +190,8 @@ def interrupted(db: Database, *arguments: str) -> str:
             env=os.environ | {"PGRAG_DATABASE_URL": db.dsn},
             stderr=subprocess.PIPE,
             text=True,
+            # A background job of a shell, as the whole run may be, ignores it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         assert process.stderr is not None
         line = process.stderr.readline()
