@@ -26,8 +26,10 @@ import psycopg
 from _bench import Row, arguments, database, load, report
 from quality import SETS, lines, qrels
 
+from pgrag._vector import register
 from pgrag.embed import Encoder, OnnxEncoder, SentenceTransformerEncoder, StaticEncoder
-from pgrag.fit import FitFigures, FitProgress, attach_shipped, fit_space
+from pgrag.fit import FitFigures, FitProgress, fit_space
+from pgrag.spaces import attach_shipped
 
 DEPTH = 100
 RRF_K = 60
@@ -121,6 +123,7 @@ def fitted(
 ) -> tuple[np.ndarray, np.ndarray, FitFigures | None]:
     """Return the query vectors by the shipped table and by one fitted on the set's documents, made in the database."""
     with psycopg.connect(dsn, autocommit=True) as connection:
+        register(connection)
         connection.execute(
             "select pgrag.create_space(%s, %s, %s, index_kind => 'none', passport => %s)",
             (SPACE, encoder.passport["model"], encoder.dimension, json.dumps(encoder.passport)),

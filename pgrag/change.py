@@ -32,8 +32,6 @@ __all__ = [
     "GateClosed",
     "Stopped",
     "change_model",
-    "pause_space",
-    "resume_space",
     "seconds_left",
 ]
 
@@ -60,7 +58,7 @@ class ChangeProgress:
         claimed: Passages that workers have, here and elsewhere.
         failing: Passages that were tried in vain and are tried again.
         due_at: When the first that waits is free to be claimed; None where none waits.
-        paused: Whether nothing is claimed, until :func:`resume_space`.
+        paused: Whether nothing is claimed, until ``pgrag.spaces.resume_space``.
     """
 
     stage: str
@@ -211,40 +209,6 @@ def change_model(
         verdict=verdict,
         unasked=None if unasked is None else unasked.message,
     )
-
-
-def pause_space(connection: psycopg.Connection[Any], space: str) -> bool:
-    """Stop the filling of a space: workers finish what they have claimed, and claim nothing more of it.
-
-    Args:
-        connection: Of a member of ``pgrag_owner``.
-        space: Its name.
-
-    Returns:
-        False where it was paused already.
-
-    Raises:
-        Refused: there is no such space.
-    """
-    with translated(), connection.transaction():
-        return connection.execute("select pgrag.pause_space(%s)", (space,)).fetchone() == (True,)
-
-
-def resume_space(connection: psycopg.Connection[Any], space: str) -> bool:
-    """Let a paused space be filled again.
-
-    Args:
-        connection: Of a member of ``pgrag_owner``.
-        space: Its name.
-
-    Returns:
-        False where it wasn't paused.
-
-    Raises:
-        Refused: there is no such space.
-    """
-    with translated(), connection.transaction():
-        return connection.execute("select pgrag.resume_space(%s)", (space,)).fetchone() == (True,)
 
 
 @dataclass(frozen=True)

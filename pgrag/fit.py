@@ -18,9 +18,12 @@ import psycopg
 
 from pgrag import _token_table
 from pgrag._token_table import Fitted, Passage, Vocabulary
+from pgrag._vector import register
 from pgrag._version import __version__
 from pgrag.embed import StaticEncoder
 from pgrag.errors import PgragError, translated
+from pgrag.spaces import check_encoder, space_passport
+from pgrag.spaces._query_encoder import imitates, replace_query_encoder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,19 +32,17 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-__all__ = ["FitFigures", "FitProgress", "attach_shipped", "fit_space", "imitates"]
+__all__ = ["FitFigures", "FitProgress", "fit_space"]
 
 _SAMPLE = "select title, heading_path, content from pgrag.sample_passages(%s, %s, %s, %s, %s)"
-_CLEAR = "select pgrag.set_query_encoder(%s)"
-_LOAD = "select pgrag.load_encoder_tokens(%s, %s, %s, %s)"
-_SET = "select pgrag.set_query_encoder(%s, %s, %s)"
 # Texts encoded between two writes of what the model made of them.
 _SHARD = 2_000
-_TOKENS = 2_000
 # Pairs of words that a corpus may add.
 _PAIRS = 10_000
 # Texts cut from a passage, on average: enough passages are drawn that each gives few.
 _TEXTS_PER_PASSAGE = 3
+# Fewer texts than this would only spoil what the table knew.
+_FEWEST = 100
 # The middle size of a token's numbers that Adam's rate is meant for; a table's own scale changes no text's vector.
 _SIZE = 0.45
 
@@ -96,42 +97,6 @@ class FitFigures:
     seconds: float
 
 
-def imitates(shipped: StaticEncoder, passport: dict[str, Any]) -> bool:
-    """Tell whether the shipped table was fitted to the model that a passport describes.
-
-    By the weights' sha256; by the model's name where the passport has none, as an endpoint's.
-    """
-    if passport.get("dimension") != shipped.dimension:
-        return False
-    if weights := passport.get("sha256"):
-        return bool(weights == shipped.passport["teacher_sha256"])
-    teacher = str(shipped.passport["teacher"]).split(",")[0].rpartition("/")[2]
-    return str(passport.get("model", "")).rpartition("/")[2].lower() == teacher.lower()
-
-
-def attach_shipped(connection: psycopg.Connection[Any], passport: dict[str, Any], *, space: str) -> bool:
-    """Let the shipped table embed the queries of a space, where it was fitted to the very model of that space.
-
-    Call it once the space is made, with the passport of its encoder: then hybrid search needs no model for queries.
-
-    Args:
-        connection: Of a member of ``pgrag_owner``; runs in its transaction, or in one of its own.
-        passport: What made the space's vectors.
-        space: Its name; it must have no query encoder.
-
-    Returns:
-        False where the shipped table belongs to another model; nothing is done then.
-    """
-    shipped = StaticEncoder.shipped()
-    if not imitates(shipped, passport):
-        return False
-    tokens, ids, vectors = zip(*shipped.token_rows(), strict=True)
-    figures = {key: shipped.passport[key] for key in ("model", "teacher", "licence", "sha256")}
-    with translated(), connection.transaction():
-        _replace(connection, space, shipped.name, (tokens, ids, np.stack(vectors)), figures)
-    return True
-
-
 def fit_space(
     connection: psycopg.Connection[Any],
     encoder: Encoder,
@@ -179,11 +144,9 @@ def fit_space(
     name = space or encoder.name
     _need_torch()
     with translated():
-        connection.execute(
-            "select pgrag.check_space(%s, %s, %s, %s)",
-            (name, encoder.passport["model"], encoder.dimension, encoder.passport.get("sha256")),
-        )
-        passport = _one(connection, "select pgrag.space_passport(%s)", (name,))
+        register(connection)
+    check_encoder(connection, name, encoder)
+    dimension = int(space_passport(connection, name)["dimension"])
     vocabulary = _token_table.wordpiece_vocabulary(encoder)
     settings = {
         "database": _database(connection),
@@ -216,7 +179,7 @@ def fit_space(
             _write(drawn, json.dumps([len(passages), texts]).encode())
         count, texts = json.loads(drawn.read_bytes())
         tell(FitProgress("sample", len(texts), len(texts)))
-        vectors = _taught(encoder, texts, int(passport["dimension"]), folder, tell)
+        vectors = _taught(encoder, texts, dimension, folder, tell)
         vocabulary, shipped = _with_pairs(encoder, vocabulary, [text for _, text in texts])
         ids = vocabulary.encode([text for _, text in texts])
         kept = np.array(
@@ -230,7 +193,7 @@ def fit_space(
             )
         bank = vectors[kept & np.array([kind == "passage" for kind, _ in texts])]
         ids, vectors = [ids[row] for row in np.flatnonzero(kept)], vectors[kept]
-        start, start_name = _start(encoder, vocabulary, shipped, ids, int(passport["dimension"]))
+        start, start_name = _start(encoder, vocabulary, shipped, ids, dimension)
         state = drawn.with_suffix(".fit")
         table, fitted = _token_table.fit_table(
             start,
@@ -244,20 +207,16 @@ def fit_space(
         )
         figures = _figures(name, vocabulary, count, fitted, start_name, hidden, time.perf_counter() - began)
         written, places = vocabulary.rows()
-        rows = (written, places.tolist(), _token_table.on_grid(table)[places])
+        rows = zip(written, places.tolist(), _token_table.on_grid(table)[places], strict=True)
         tell(FitProgress("store", 0, figures.tokens))
         with translated(), connection.transaction():
-            _replace(
+            replace_query_encoder(
                 connection, name, figures.name, rows, asdict(figures) | {"cosines": fitted.cosine_by_epoch}
             )
         tell(FitProgress("store", figures.tokens, figures.tokens))
         drawn.unlink()
         state.unlink(missing_ok=True)
     return figures
-
-
-# Fewer texts than this would only spoil what the table knew.
-_FEWEST = 100
 
 
 def _need_torch() -> None:
@@ -376,34 +335,6 @@ def _figures(
     )
 
 
-def _replace(
-    connection: psycopg.Connection[Any],
-    space: str,
-    name: str,
-    rows: tuple[Sequence[str], Sequence[int], Vectors],
-    figures: dict[str, Any],
-) -> None:
-    """Put a table in the place of the one before; inside a transaction, so that no search sees half of it."""
-    tokens, ids, vectors = rows
-    connection.execute(_CLEAR, (space,))
-    for at in range(0, len(tokens), _TOKENS):
-        some = slice(at, at + _TOKENS)
-        connection.execute(_LOAD, (space, list(tokens[some]), list(ids[some]), _halfvecs(vectors[some])))
-    connection.execute(_SET, (space, name, json.dumps(figures)))
-
-
-# Each multiple of the grid from -1 to 1 as text that halfvec reads as exactly that number.
-_WRITTEN = np.array(
-    [f"{step / (1 << _token_table.GRID_BITS):.5g}" for step in range(-(1 << 11), (1 << 11) + 1)], dtype=object
-)
-
-
-def _halfvecs(vectors: Vectors) -> str:
-    """Write vectors on the grid as a literal of ``halfvec[]``."""
-    steps = np.rint(vectors * (1 << _token_table.GRID_BITS)).astype(np.int64) + (1 << _token_table.GRID_BITS)
-    return "{" + ",".join('"[' + ",".join(row) + ']"' for row in _WRITTEN[steps].tolist()) + "}"
-
-
 @contextlib.contextmanager
 def _folder(cache: Path | None, connection: psycopg.Connection[Any], space: str) -> Iterator[Path]:
     """Yield the folder for what was done; one that nobody named goes once the fit has succeeded."""
@@ -429,11 +360,6 @@ def _write(file: Path, content: bytes) -> None:
     part = file.with_suffix(".part")
     part.write_bytes(content)
     part.replace(file)
-
-
-def _one(connection: psycopg.Connection[Any], query: str, parameters: tuple[Any, ...]) -> Any:
-    row = connection.execute(query, parameters).fetchone()
-    return row[0] if row else None
 
 
 def _digest(text: str) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["WORDS", "TableEncoder", "make_space"]
+from pgrag.worker import drain
+
+__all__ = ["WORDS", "TableEncoder", "judge", "make_space", "serve"]
 
 # Each is a token of its own to BERT's tokenizer with this vocabulary, and no stemmer makes two of them one.
 WORDS = tuple(
@@ -63,3 +66,23 @@ def make_space(db: Any, encoder: TableEncoder, *, kind: str) -> None:
     )
     if kind != "static":
         db.execute("select pgrag.set_query_encoder(%s, %s)", (encoder.name, encoder.name))
+
+
+def serve(db: Any, encoder: TableEncoder) -> None:
+    """Load a document a word into ``docs``, and let a space of a model answer for them."""
+    db.load(WORDS)
+    db.execute(
+        "select pgrag.create_space(%s, %s, %s)", (encoder.name, encoder.passport["model"], encoder.dimension)
+    )
+    db.execute("select pgrag.attach_space('docs', %s)", (encoder.name,))
+    drain(db.admin, encoder, space=encoder.name)
+    db.execute("select pgrag.activate_space('docs', %s)", (encoder.name,))
+
+
+def judge(db: Any) -> None:
+    """Judge those documents: a query each, its word."""
+    ids = [f"{number:06}" for number in range(len(WORDS))]
+    db.execute(
+        "select pgrag.import_judged('docs', %s, %s, %s, %s, %s, %s)",
+        (ids, list(WORDS), json.dumps([[]] * len(ids)), ids, ids, [1] * len(ids)),
+    )

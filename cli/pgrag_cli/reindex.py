@@ -12,11 +12,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
-from pgrag.change import Change, GateClosed, change_model, pause_space, resume_space
+from pgrag.change import Change, GateClosed, change_model
 from pgrag.errors import translated
 from pgrag.index import rebuild as build_anew
 from pgrag.index import reindex as analyse_again
 from pgrag.index import set_analyzer
+from pgrag.spaces import pause_space, resume_space
 from pgrag_cli._change import change_progress, print_verdict
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
 from pgrag_cli._encoder import MODEL_HELP, load_encoder

@@ -319,6 +319,8 @@ class EndpointEncoder:
             raise self._wrong("its vectors are not lists of numbers")
         if not np.isfinite(vectors).all():
             raise self._wrong("a vector holds NaN or infinity")
+        if not vectors.any(axis=1).all():
+            raise self._wrong("a vector is zero, and has no direction")
         expected = self._dimension or vectors.shape[1]
         if vectors.shape[1] != expected:
             raise self._wrong(f"its vectors are of dimension {vectors.shape[1]}, not {expected}")

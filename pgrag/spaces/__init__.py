@@ -4,7 +4,8 @@ What turns text into vectors is left to ``pgrag.embed``, and filling a space to 
 """
 
 from pgrag.spaces._build import BuildProgress, SpaceBuild, build_space
-from pgrag.spaces._figures import DepthFigures, SpaceFigures, embed_queries, evaluate_space
+from pgrag.spaces._figures import DepthFigures, SpaceFigures, evaluate_space
+from pgrag.spaces._query_encoder import attach_shipped, embed_queries
 from pgrag.spaces._space import (
     Space,
     activate_space,
@@ -14,8 +15,10 @@ from pgrag.spaces._space import (
     drop_space,
     find_space,
     list_spaces,
+    pause_space,
     pending_of,
     query_encoder_of,
+    resume_space,
     retire_space,
     space_passport,
 )
@@ -28,6 +31,7 @@ __all__ = [
     "SpaceBuild",
     "SpaceFigures",
     "activate_space",
+    "attach_shipped",
     "build_space",
     "calibrate_space",
     "check_encoder",
@@ -39,8 +43,10 @@ __all__ = [
     "find_space",
     "list_spaces",
     "load_static_space",
+    "pause_space",
     "pending_of",
     "query_encoder_of",
+    "resume_space",
     "retire_space",
     "space_passport",
 ]

@@ -18,7 +18,7 @@ from pgrag._vector import to_text
 from pgrag.errors import PgragError, translated
 from pgrag.spaces._space import find_space
 
-__all__ = ["DepthFigures", "SpaceFigures", "embed_queries", "evaluate_space"]
+__all__ = ["DepthFigures", "SpaceFigures", "evaluate_space"]
 
 Vectors = NDArray[np.float32]
 
@@ -186,26 +186,6 @@ def evaluate_space(
         insert_ms=cost[0] if cost else None,
         delete_ms=cost[1] if cost else None,
     )
-
-
-def embed_queries(connection: psycopg.Connection[Any], space: str, texts: Sequence[str]) -> Vectors:
-    """Embed queries by the token table of a space, in SQL.
-
-    Args:
-        connection: Of a member of ``pgrag_reader`` who may see the space, or of ``pgrag_owner``.
-        space: The space's name.
-        texts: What is asked.
-
-    Returns:
-        float32 (n, dimension); fewer than ``texts``, since one without a known word has no vector.
-    """
-    with translated():
-        rows = [
-            connection.execute("select pgrag.embed_query(%s, %s)::text", (text, space)).fetchone()
-            for text in texts
-        ]
-    vectors = [np.fromstring(row[0][1:-1], np.float32, sep=",") for row in rows if row and row[0]]
-    return np.stack(vectors) if vectors else np.zeros((0, 0), np.float32)
 
 
 def _search(

@@ -13,8 +13,7 @@ import psycopg
 from pgrag._vector import register
 from pgrag.embed import StaticEncoder
 from pgrag.errors import translated
-from pgrag.fit import attach_shipped
-from pgrag.spaces._static import load_tokens
+from pgrag.spaces._query_encoder import attach_shipped, load_tokens
 
 if TYPE_CHECKING:
     from pgrag.embed import Encoder
@@ -28,8 +27,10 @@ __all__ = [
     "drop_space",
     "find_space",
     "list_spaces",
+    "pause_space",
     "pending_of",
     "query_encoder_of",
+    "resume_space",
     "retire_space",
     "space_passport",
 ]
@@ -205,14 +206,13 @@ def create_space(
     )
     queued = 0
     with translated():
-        if isinstance(encoder, StaticEncoder):
-            register(connection)
+        register(connection)
         with connection.transaction():
             connection.execute(
                 "select pgrag.create_space(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)", arguments
             )
             if isinstance(encoder, StaticEncoder):
-                load_tokens(connection, encoder)
+                load_tokens(connection, encoder.name, encoder.token_rows())
             elif dimension in (None, encoder.dimension):
                 attach_shipped(connection, encoder.passport, space=encoder.name)
             for collection in collections:
@@ -255,6 +255,40 @@ def activate_space(
     """
     with translated(), connection.transaction():
         connection.execute("select pgrag.activate_space(%s, %s, %s)", (collection, space, force))
+
+
+def pause_space(connection: psycopg.Connection[Any], space: str) -> bool:
+    """Stop the filling of a space: workers finish what they have claimed, and claim nothing more of it.
+
+    Args:
+        connection: Of a member of ``pgrag_owner``.
+        space: Its name.
+
+    Returns:
+        False where it was paused already.
+
+    Raises:
+        Refused: there is no such space.
+    """
+    with translated(), connection.transaction():
+        return connection.execute("select pgrag.pause_space(%s)", (space,)).fetchone() == (True,)
+
+
+def resume_space(connection: psycopg.Connection[Any], space: str) -> bool:
+    """Let a paused space be filled again.
+
+    Args:
+        connection: Of a member of ``pgrag_owner``.
+        space: Its name.
+
+    Returns:
+        False where it wasn't paused.
+
+    Raises:
+        Refused: there is no such space.
+    """
+    with translated(), connection.transaction():
+        return connection.execute("select pgrag.resume_space(%s)", (space,)).fetchone() == (True,)
 
 
 def retire_space(connection: psycopg.Connection[Any], name: str) -> bool:

@@ -1,25 +1,22 @@
-"""Serves the stage ``embed``: loads what a static encoder is made of, and embeds by it here."""
+"""Serves the stage ``embed``: makes the space of a static encoder, and embeds by it here."""
 
 from __future__ import annotations
 
-import itertools
 import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from pgvector import HalfVector
 
 from pgrag._vector import register
 from pgrag.errors import translated
+from pgrag.spaces._query_encoder import load_tokens
 from pgrag.worker import drain
 
 if TYPE_CHECKING:
     from pgrag.embed import StaticEncoder
 
-__all__ = ["embed_static", "load_static_space", "load_tokens"]
-
-_BATCH = 2000
+__all__ = ["embed_static", "load_static_space"]
 
 
 def load_static_space(dsn: str, encoder: StaticEncoder) -> bool:
@@ -50,26 +47,9 @@ def load_static_space(dsn: str, encoder: StaticEncoder) -> bool:
             "select pgrag.create_space(%s, %s, %s, kind => 'static', passport => %s)",
             (encoder.name, encoder.passport["model"], encoder.dimension, json.dumps(encoder.passport)),
         )
-        load_tokens(connection, encoder)
+        load_tokens(connection, encoder.name, encoder.token_rows())
         connection.execute("select pgrag.open_space(%s)", (encoder.name,))
     return True
-
-
-def load_tokens(connection: psycopg.Connection[Any], encoder: StaticEncoder) -> None:
-    """Load the token vectors of a static encoder into its space.
-
-    Args:
-        connection: Of a member of ``pgrag_owner``, that knows pgvector's types.
-        encoder: The encoder; its name is the space's.
-    """
-    rows = encoder.token_rows()
-    while batch := list(itertools.islice(rows, _BATCH)):
-        tokens, ids, vectors = zip(*batch, strict=True)
-        halves = [HalfVector(vector) for vector in vectors]
-        connection.execute(
-            "select pgrag.load_encoder_tokens(%s, %s, %s, %b)",
-            (encoder.name, list(tokens), list(ids), halves),
-        )
 
 
 def embed_static(connection: psycopg.Connection[Any], collection: str, encoder: StaticEncoder) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from _cli import pgrag
 from _pgrag import Database, login_dsn
-from _token_tables import WORDS, TableEncoder
+from _token_tables import WORDS, TableEncoder, judge, serve
 
 from pgrag.worker import drain
 from pgrag_cli import reindex as command
@@ -44,21 +44,13 @@ def served(db: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
     """A document a word, which the space ``old`` answers for; models are named by the space they are for."""
     models = {"old": OLD, "new": NEW}
     monkeypatch.setattr(command, "load_encoder", lambda model, space=None: models[model])
-    db.load(WORDS)
-    db.execute("select pgrag.create_space('old', 'table-1', 8)")
-    db.execute("select pgrag.attach_space('docs', 'old')")
-    drain(db.admin, OLD, space="old")
-    db.execute("select pgrag.activate_space('docs', 'old')")
+    serve(db, OLD)
     return db
 
 
 @pytest.fixture
 def judged(served: Database) -> Database:
-    ids = [f"{number:06}" for number in range(len(WORDS))]
-    served.execute(
-        "select pgrag.import_judged('docs', %s, %s, %s, %s, %s, %s)",
-        (ids, list(WORDS), json.dumps([[]] * len(ids)), ids, ids, [1] * len(ids)),
-    )
+    judge(served)
     return served
 
 

@@ -24,7 +24,8 @@ import pytest
 from _pgrag import Database
 from _token_tables import WORDS, TableEncoder, make_space
 
-from pgrag.change import Change, ChangeProgress, change_model, pause_space, resume_space
+from pgrag.change import Change, ChangeProgress, change_model
+from pgrag.spaces import pause_space, resume_space
 from pgrag.worker import drain
 
 OLD, NEW = TableEncoder("old", 16, seed=1), TableEncoder("new", 24, seed=2)

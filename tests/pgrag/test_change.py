@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from _pgrag import Database
-from _token_tables import WORDS, TableEncoder
+from _token_tables import WORDS, TableEncoder, judge, serve
 from numpy.typing import NDArray
 
 from pgrag.change import (
@@ -18,12 +18,11 @@ from pgrag.change import (
     GateClosed,
     Stopped,
     change_model,
-    pause_space,
-    resume_space,
     seconds_left,
 )
 from pgrag.errors import PgragError, Refused
-from pgrag.worker import EncoderError, drain
+from pgrag.spaces import pause_space, resume_space
+from pgrag.worker import EncoderError
 
 OLD = TableEncoder("old", 8, seed=1)
 NEW = TableEncoder("new", 16, seed=2)
@@ -57,22 +56,14 @@ class Confused(TableEncoder):
 @pytest.fixture
 def served(db: Database) -> Database:
     """A document a word, which the space ``old`` answers for."""
-    db.load(WORDS)
-    db.execute("select pgrag.create_space('old', 'table-1', 8)")
-    db.execute("select pgrag.attach_space('docs', 'old')")
-    drain(db.admin, OLD, space="old")
-    db.execute("select pgrag.activate_space('docs', 'old')")
+    serve(db, OLD)
     return db
 
 
 @pytest.fixture
 def judged(served: Database) -> Database:
-    """The same, with a judged query a document: two words, of which only vectors know the first."""
-    ids = [f"{number:06}" for number in range(len(WORDS))]
-    served.execute(
-        "select pgrag.import_judged('docs', %s, %s, %s, %s, %s, %s)",
-        (ids, list(WORDS), json.dumps([[]] * len(ids)), ids, ids, [1] * len(ids)),
-    )
+    """The same, with a judged query a document."""
+    judge(served)
     return served
 
 

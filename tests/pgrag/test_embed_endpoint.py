@@ -414,6 +414,7 @@ def changed(**item: Any) -> Answer:
         (changed(embedding=None), "not lists of numbers"),
         (changed(embedding=[math.nan, 1, 1]), "NaN or infinity"),
         (changed(embedding=[math.inf, 1, 1]), "NaN or infinity"),
+        (changed(embedding=[0, 0.0, 0]), "a vector is zero"),
         (lambda body: {"data": [{"index": n, "embedding": []} for n in range(2)]}, "not lists of numbers"),
         (lambda body: {"data": [{"index": n, "embedding": [1, 2]} for n in range(2)]}, "dimension 2, not 3"),
     ],

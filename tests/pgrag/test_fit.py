@@ -18,9 +18,12 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from pgrag._vector import register
 from pgrag.embed import StaticEncoder
 from pgrag.errors import PgragError, Refused
-from pgrag.fit import FitProgress, attach_shipped, fit_space, imitates
+from pgrag.fit import FitProgress, fit_space
+from pgrag.spaces import attach_shipped
+from pgrag.spaces._query_encoder import imitates
 
 try:
     import torch
@@ -242,6 +245,7 @@ def test_another_model_is_not_that_of_the_shipped_table(other: dict[str, Any]) -
 def test_a_space_of_the_shipped_tables_model_gets_it(db: Database) -> None:
     shipped = StaticEncoder.shipped()
     db.execute("select pgrag.create_space('minilm', 'all-MiniLM-L6-v2', 384)")
+    register(db.admin)
     assert attach_shipped(db.admin, passport(), space="minilm") is True
     (found,) = db.execute("select pgrag.embed_query('rotate a key', 'minilm')::text")
     # halfvec rounds a number below 1 by half of 2**-11 at most.

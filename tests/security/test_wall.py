@@ -14,7 +14,15 @@ import pytest
 from _pgrag import Database
 
 CONTENT = ("document", "document_text", "chunk", "posting", "lexeme", "corpus_stat")
-WITH_COLLECTION = ("collection", "collection_space", "space", "encoder_token", "embedding_1")
+WITH_COLLECTION = (
+    "collection",
+    "collection_space",
+    "space",
+    "space_axis",
+    "encoder_token",
+    "embedding_1",
+    "embedding_2",
+)
 PRIVATE = (
     "access_change",
     "acl",
@@ -30,6 +38,7 @@ PRIVATE = (
     "run",
     "run_hit",
     "search_log",
+    "space_figures",
     "staging",
 )
 
@@ -37,7 +46,7 @@ PRIVATE = (
 @pytest.fixture(scope="module")
 def walled(installed_template: str, session_database: Callable[..., str]) -> Iterator[Database]:
     """One database for all tests here, none of which changes it: an open document, and a hidden collection with a
-    static space of its own; ``mine`` is a schema where the application may make functions."""
+    static space of its own and one of codes; ``mine`` is a schema where the application may make functions."""
     db = Database(session_database(template=installed_template))
     db.execute("select pgrag.create_collection('docs')")
     db.execute("select pgrag.create_space('private', 'toy', 3, kind => 'static')")
@@ -53,6 +62,16 @@ def walled(installed_template: str, session_database: Callable[..., str]) -> Ite
             "select pgrag.put_document('secret', 'plan', 'The zanzibar merger is at 0 dollars.', array['user:boss'],"
             " title => 'Zanzibar', metadata => '{\"price\": 0}')"
         )
+    db.execute(
+        "select pgrag.create_space('codes', 'model', 3, \"precision\" => 'bit', rotate => true,"
+        ' passport => \'{"sha256": "aaaa"}\')'
+    )
+    db.execute("select pgrag.attach_space('secret', 'codes')")
+    db.execute(
+        "select pgrag.store_vectors('codes', array_agg(c.chunk_id), array_agg(c.hash), array_agg('[1,0,0]'::text))"
+        " from pgrag.claim_chunks('codes') as c"
+    )
+    db.execute("select pgrag.note_figures('codes', '{\"ndcg\": 0.5}')")
     db.execute("analyze")
     db.execute("create schema mine")
     db.execute("grant create, usage on schema mine to pgrag_test_app")
@@ -114,10 +133,43 @@ def test_a_stranger_s_row_is_invisible(walled: Database, table: str, query: str)
         "collection": f"{alias}name = 'secret'",
         "collection_space": "true",
         "space": "true",
+        "space_axis": "true",
         "encoder_token": "true",
         "embedding_1": "true",
+        "embedding_2": "true",
     }.get(table, f"{alias}collection_id = 2")
     assert walled.rows_as("user:stranger", query.format(table, hidden)) == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "has_space('{}')",
+        "check_space('{}', 'model', 3, 'aaaa')",
+        "embed_query('zanzibar', '{}')",
+        "_query_encoder('{}')",
+        "model_space('model', 'aaaa')",
+        "model_space('model', 'aaaa', 'mine')",
+        "search_dense('[1,0,0]', space => '{}')",
+        "search_dense('[1,0,0]', space => '{}', exact => true)",
+        "search('merger', space => '{}')",
+        "search('merger', embedding => '[1,0,0]', space => '{}')",
+        "spaces()",
+        "space_passport('{}')",
+    ],
+)
+@pytest.mark.parametrize("space", ["private", "codes"])
+def test_a_stranger_s_space_is_as_if_it_were_not_there(walled: Database, call: str, space: str) -> None:
+    hidden = answer(walled, f"select * from pgrag.{call.format(space)}")
+    absent = answer(walled, f"select * from pgrag.{call.format('absent')}")
+    assert repr(hidden).replace(space, "absent") == repr(absent)
+
+
+def test_the_space_of_a_model_is_named_to_who_may_see_it(walled: Database) -> None:
+    with walled.acting("user:boss") as connection:
+        call = "select pgrag.model_space(%s, null, 'usual')"
+        assert connection.execute(call, ("toy",)).fetchone() == ("private",)
+    assert walled.rows_as("user:stranger", "select pgrag.model_space('toy', null, 'usual')") == [("usual",)]
 
 
 @pytest.mark.parametrize("table", PRIVATE)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import psycopg
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from pgrag._utf8 import read_utf8
 from pgrag.errors import translated
 from pgrag.fit import FitProgress, fit_space
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
 from pgrag_cli._encoder import MODEL_HELP, load_encoder
+from pgrag_cli._stages import show_stages
 from pgrag_cli.space._words import SpaceName
 
 __all__ = ["fit"]
@@ -115,38 +115,16 @@ def fit(
     )
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[FitProgress], None]]:
-    """Yield what is to be called with the progress of a fit: a bar on a terminal, else a line a stage and an epoch."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _lines()
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-        last = ""
-
-        def show(progress: FitProgress) -> None:
-            nonlocal last
-            if progress.stage != last:
-                bar.reset(task)
-                last = progress.stage
-            bar.update(task, description=_words(progress), completed=progress.done, total=progress.total)
-
-        yield show
-
-
-def _lines() -> Callable[[FitProgress], None]:
-    said = ""
-
-    def say(progress: FitProgress) -> None:
-        nonlocal said
-        if (words := _words(progress)) != said:
-            typer.echo(words, err=True)
-            said = words
-
-    return say
+def _progress() -> AbstractContextManager[Callable[[FitProgress], None]]:
+    """Return what yields what is to be called with the progress of a fit."""
+    return show_stages(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        stage=lambda progress: progress.stage,
+        words=_words,
+    )
 
 
 def _words(progress: FitProgress) -> str:

@@ -15,7 +15,7 @@ declare
     ];
     for_owner text[] := array[
         '_access_version', '_acl_bits_stamp', '_check_refit', '_begin_build', '_build_bytes', '_build_progress', '_compute_acl_bits', '_content_policies',
-        '_embedding_table', '_end_build', '_fits_build', '_fold_logs', '_grant_functions', '_merge_runs', '_private_policies', '_sample_queries', '_space_lack',
+        '_embedding_table', '_end_build', '_fits_build', '_fold_logs', '_grant_functions', '_merge_runs', '_open_acl_ids', '_private_policies', '_sample_queries', '_space_lack',
         '_write_cost', 'activate_space', 'add_member', 'calibrate_space', 'center_codes', 'create_space', 'drop_space', 'load_encoder_tokens', 'note_figures', 'open_space',
         'pause_space', 'ready_space', 'remove_member', 'resume_space', 'retire_space', 'sample_passages', 'set_query_encoder'
     ];

@@ -21,12 +21,9 @@ begin
     end if;
     -- Whatever fails from here on gives the lock back.
     begin
-        select i.* into indexes from pgrag._space_indexes(of_space.space_id) as i;
+        select i.* into indexes from pgrag._space_indexes(of_space) as i;
         index_kind := of_space.index_kind;
-        index_state := case
-            when index_kind = 'none' then 'none' when indexes.valid is not null then 'valid'
-            when indexes.invalid <> '{}' then 'invalid' else 'missing'
-        end;
+        index_state := indexes.state;
         execute format('select count(*) from pgrag.%I', 'embedding_' || of_space.space_id) into vectors;
         -- The number of lists goes by what the planner knows.
         execute format('analyze pgrag.%I', 'embedding_' || of_space.space_id);
@@ -59,5 +56,5 @@ $$;
 
 comment on function pgrag._begin_build(text) is
 'Says what there is to do to build the approximate index of a space, and keeps others from doing it at the same time: until pgrag._end_build, or the end of the session.
-index_state: `valid`, `invalid` (a build was stopped), `missing`, or `none` where the space has no such index. uncentred: pgrag.center_codes comes first. needed_bytes: see pgrag._build_bytes; allowed_bytes: maintenance_work_mem as it is set. shared_memory: dynamic_shared_memory_type.
+index_state: see pgrag._space_indexes. uncentred: pgrag.center_codes comes first. needed_bytes: see pgrag._build_bytes; allowed_bytes: maintenance_work_mem as it is set. shared_memory: dynamic_shared_memory_type.
 The statements are to be run outside a transaction by a member of pgrag_owner: drop_statements take away what stopped builds left, create_statement or, after alter_statement where that is not NULL, reindex_statement (of a valid index) builds. Errors: RG005, RG032 somebody else is at it.';

@@ -4,21 +4,21 @@ language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    of_id int := pgrag._space_id(space);
+    of_space pgrag.space;
+    indexes record;
 begin
-    perform pg_advisory_unlock(pgrag._build_key(), of_id);
+    select * into strict of_space from pgrag.space as s where s.space_id = pgrag._space_id(space);
+    perform pg_advisory_unlock(pgrag._build_key(), of_space.space_id);
+    select i.* into indexes from pgrag._space_indexes(of_space) as i;
     if figures is not null then
-        figures := figures || jsonb_build_object(
-            'index_bytes', (select i.bytes from pgrag._space_indexes(of_id) as i), 'built_at', date_trunc('second', now())
-        );
+        figures := figures || jsonb_build_object('index_bytes', indexes.bytes, 'built_at', date_trunc('second', now()));
         perform pgrag.note_figures(space, jsonb_build_object('build', figures));
     end if;
     -- Filled and indexed: so it may be activated.
     update pgrag.space as s set state = 'ready'
-    where s.space_id = of_id and s.state = 'building'
-        and (s.index_kind = 'none' or (select i.valid is not null from pgrag._space_indexes(of_id) as i))
-        and exists (select from pgrag.collection_space as cs where cs.space_id = of_id)
-        and not exists (select from pgrag.embed_queue as q where q.space_id = of_id);
+    where s.space_id = of_space.space_id and s.state = 'building' and indexes.state in ('valid', 'none')
+        and exists (select from pgrag.collection_space as cs where cs.space_id = s.space_id)
+        and not exists (select from pgrag.embed_queue as q where q.space_id = s.space_id);
     return figures;
 end
 $$;

@@ -12,8 +12,8 @@ declare
     kind text;
     total bigint;
     lists int;
-    distance text;
-    by_index text;
+    near record;
+    code bit varying;
     asked halfvec[];
     nearest float8[];
     found float8[];
@@ -39,12 +39,8 @@ begin
     select * into strict of_space from pgrag.space as s where s.space_id = pgrag._space_id(space);
     vectors := format('pgrag.%I', 'embedding_' || of_space.space_id);
     kind := of_space.index_kind;
-    distance := format('e.embedding operator(%s.<=>) $1%s', pgrag._vector_schema(),
-        case of_space."precision" when 'vector' then '::' || pgrag._vector_schema() || '.vector' else '' end);
-    by_index := case of_space."precision"
-        when 'bit' then format('e.code operator(%1$s.<~>) $3::bit(%2$s)', pgrag._vector_schema(), of_space.dimension)
-        else distance
-    end;
+    select n.distance, n.index_order into near from pgrag._nearness(of_space) as n;
+    lists := pgrag._index_lists(of_space);
     execute format('select count(*) from %s', vectors) into total;
     -- Each is compared with all vectors: so few where there are many.
     select array_agg(s.embedding::halfvec) into asked
@@ -61,7 +57,7 @@ begin
             'select array(
                 select m.distance from (select e.chunk_id, %s as distance from %s as e offset 0) as m
                 order by m.distance, m.chunk_id limit 10
-            )', distance, vectors
+            )', near.distance, vectors
         ) into nearest using asked[greatest(step, 1)];
         if step > 0 then
             us := us || 1e6 * extract(epoch from clock_timestamp() - started) / total;
@@ -78,13 +74,7 @@ begin
         'queries', cardinality(asked), 'at', to_jsonb(now()), 'server', current_setting('server_version')
     );
 
-    if kind <> 'none' and exists (
-        select from pg_index as i
-        where i.indexrelid = to_regclass(format('pgrag.embedding_%s_%s_idx', of_space.space_id, kind)) and i.indisvalid
-    ) then
-        select coalesce(substring(array_to_string(c.reloptions, ' ') from 'lists=(\d+)')::int, 100) into lists
-        from pg_class as c
-        where c.oid = to_regclass(format('pgrag.embedding_%s_%s_idx', of_space.space_id, kind));
+    if lists is not null then
         kept := coalesce(
             nullif(current_setting(case kind when 'hnsw' then 'hnsw.ef_search' else 'ivfflat.probes' end, true), ''),
             case kind when 'hnsw' then '40' else '1' end
@@ -98,16 +88,18 @@ begin
             hits := 0;
             us := '{}';
             for step in 1 .. cardinality(asked) loop
+                if of_space."precision" = 'bit' then
+                    code := pgrag._code(of_space.space_id, asked[step]::vector);
+                end if;
                 started := clock_timestamp();
                 execute format(
                     'with near as materialized (
-                        select e.chunk_id, %s as distance from %s as e order by %s limit $2
+                        select e.chunk_id, %s as distance from %s as e order by %s limit $3
                     )
                     select array(select n.distance from near as n order by n.distance, n.chunk_id limit 10)',
-                    distance, vectors, by_index
+                    near.distance, vectors, near.index_order
                 ) into found
-                using asked[step], case kind when 'hnsw' then effort else greatest(100, total * effort / lists) end,
-                    case when of_space."precision" = 'bit' then pgrag._code(of_space.space_id, asked[step]::vector) end;
+                using asked[step], code, case kind when 'hnsw' then effort else greatest(100, total * effort / lists) end;
                 us := us || 1e6 * extract(epoch from clock_timestamp() - started);
                 -- Of vectors that are as far as each other, such as those of equal texts, any will do.
                 hits := hits + (select count(*) from unnest(found) as f (distance) where f.distance <= farthest[step] + 1e-9);

@@ -18,11 +18,7 @@ begin
             select avg(v.embedding::vector)
             from (
                 select e.embedding from pgrag.%I as e
-                where e.acl_id in (
-                    select a.acl_id from pgrag.acl_entry as a
-                    group by a.acl_id
-                    having bool_or(a.principal = ''public'') and bool_and(a.allow)
-                )
+                where e.acl_id = any((select pgrag._open_acl_ids())::int[])
                 order by hashint8extended(e.chunk_id, 0)
                 limit $2
             ) as v

@@ -24,17 +24,13 @@ begin
             using errcode = 'RG005', hint = format('First: select pgrag.attach_space(%L, %L)', unknown, space);
     end if;
     return query
-    with open_acl as materialized (
-        select e.acl_id from pgrag.acl_entry as e group by e.acl_id having bool_or(e.principal = 'public') and bool_and(e.allow)
-    ),
-
-    drawn as materialized (
+    with drawn as materialized (
         select c.collection_id, c.chunk_id
         from pgrag.chunk as c
         inner join pgrag.collection_space as cs on cs.collection_id = c.collection_id and cs.space_id = of_id
         inner join pgrag.collection as o on o.collection_id = c.collection_id
         where (collections is null or o.name = any(collections))
-            and (hidden or c.acl_id in (select a.acl_id from open_acl as a))
+            and (hidden or c.acl_id = any((select pgrag._open_acl_ids())::int[]))
         order by hashint8extended(c.chunk_id, seed), c.chunk_id
         limit n
     )

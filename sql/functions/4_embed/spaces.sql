@@ -22,7 +22,7 @@ begin
         select * from pgrag.space as s where spaces.space is null or s.name = spaces.space order by s.name
     loop
         built := to_regclass(format('pgrag.embedding_%s', one.space_id));
-        select i.* into indexes from pgrag._space_indexes(one.space_id) as i;
+        select i.* into indexes from pgrag._space_indexes(one) as i;
         name := one.name;
         kind := one.kind;
         model := one.model;
@@ -33,15 +33,12 @@ begin
         index_kind := one.index_kind;
         index_options := one.index_options;
         index_state := case
-            when one.index_kind = 'none' then 'none'
-            when exists (
+            when one.index_kind <> 'none' and exists (
                 select from pg_locks as l
                 where l.locktype = 'advisory' and l.database = (select d.oid from pg_database as d where d.datname = current_database())
                     and l.classid = pgrag._build_key()::oid and l.objid = one.space_id::oid and l.objsubid = 2 and l.granted
             ) then 'building'
-            when indexes.valid is not null then 'valid'
-            when indexes.invalid <> '{}' then 'invalid'
-            else 'missing'
+            else indexes.state
         end;
         state := one.state;
         paused := one.paused;

@@ -14,7 +14,7 @@ declare
     hidden_us float8 := coalesce((found ->> 'hidden_us')::float8, 0.1);
     index_us float8 := coalesce((found ->> 'index_us')::float8, case of_space.index_kind when 'hnsw' then 6 + 0.035 * of_space.dimension else 1 end);
     least_effort int := coalesce((found ->> 'effort')::int, case of_space.index_kind when 'hnsw' then 400 else 10 end);
-    lists float8;
+    lists int;
     rank float8;
     needed float8;
     costs float8;
@@ -31,19 +31,13 @@ begin
         reason := 'they are few';
         return;
     end if;
-    lists := (
-        select coalesce(substring(array_to_string(c.reloptions, ' ') from 'lists=(\d+)')::float8, 100)
-        from pg_index as i
-        inner join pg_class as c on c.oid = i.indexrelid
-        where i.indexrelid = to_regclass(format('pgrag.embedding_%s_%s_idx', of_space.space_id, of_space.index_kind)) and i.indisvalid
-    );
+    lists := pgrag._index_lists(of_space);
     if lists is null then
         reason := case of_space.index_kind when 'none' then 'the space has no index' else 'the index is not built' end;
         return;
     end if;
     -- Of what the index gives, twice k must be visible, and twice as many where a filter hides an unknown share, since it misses some of the
-    -- farther ones. Codes order so roughly that it must be
-    -- as many as reached the recall for ten.
+    -- farther ones. Codes order so roughly that it must be as many as reached the recall for ten.
     enough := greatest(20, case when filtered then 4 else 2 end * k);
     if of_space."precision" = 'bit' then
         enough := greatest(enough, least_effort * greatest(1, k / 10.0))::int;
@@ -69,7 +63,7 @@ begin
     else
         effort := least(effort, lists)::int;
         -- All that stands in these lists, so that it can be counted, unless nearly all of it is visible anyway.
-        candidates := case when visible < 0.9 * vectors then greatest(enough, ceil(effort * visible / lists)) else enough end::int;
+        candidates := case when visible < 0.9 * vectors then greatest(enough, ceil(effort * visible / lists::float8)) else enough end::int;
         costs := index_us * effort * vectors / lists;
     end if;
     -- Much less than was to be expected: who sees the nearest has to do with the query, and what was found is at the index's rim.

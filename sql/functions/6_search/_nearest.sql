@@ -12,7 +12,7 @@ set enable_seqscan = on
 as $$
 declare
     stored text := format('pgrag.%I', 'embedding_' || of_space.space_id);
-    query text := case of_space."precision" when 'vector' then '$1::' || pgrag._vector_schema() || '.vector' else '$1' end;
+    near record;
     vectors float8 := (select greatest(c.reltuples, visible, 1) from pg_class as c where c.oid = stored::regclass);
     -- Who sees most of the vectors finds them quicker among all.
     acl_ids int[] := case when visible < 0.5 * vectors then pgrag._few_acl_ids() end;
@@ -31,6 +31,7 @@ declare
     look int;
     looks int[];
 begin
+    select n.distance, n.index_order into near from pgrag._nearness(of_space) as n;
     if filter <> '{}' then
         -- Of all collections or of none: where one has too many, candidates of all are checked. `offset 0`: it is asked once each.
         select case when bool_and(n.ids is not null) then coalesce(array_agg(i.id) filter (where i.id is not null), '{}') end into allowed
@@ -60,24 +61,20 @@ begin
         -- No join beside the index: near rows first, the rest of the row afterwards. All that the index gives are ranked exactly.
         by_index := format(
             'with near as materialized (
-                select e.collection_id, e.chunk_id, e.embedding operator(%2$s.<=>) %3$s as distance
+                select e.collection_id, e.chunk_id, %2$s as distance
                 from %1$s as e
-                where e.collection_id = any($2)
-                order by %4$s
-                limit $3
+                where e.collection_id = any($3)
+                order by %3$s
+                limit $4
             )
             select array_agg(n.chunk_id order by n.distance, n.chunk_id), array_agg(n.distance order by n.distance, n.chunk_id)
             from near as n
-            %5$s',
-            stored, pgrag._vector_schema(), query,
-            case of_space."precision"
-                when 'bit' then format('e.code operator(%s.<~>) $5::bit(%s)', pgrag._vector_schema(), of_space.dimension)
-                else format('e.embedding operator(%s.<=>) %s', pgrag._vector_schema(), query)
-            end,
+            %4$s',
+            stored, near.distance, near.index_order,
             case when filter <> '{}' then
                 'inner join pgrag.chunk as c on c.collection_id = n.collection_id and c.chunk_id = n.chunk_id
                 inner join pgrag.document as d on d.collection_id = c.collection_id and d.document_id = c.document_id
-                where d.metadata @> $4'
+                where d.metadata @> $5'
             end
         );
         if of_space."precision" = 'bit' then
@@ -93,7 +90,7 @@ begin
                 perform set_config('hnsw.ef_search', look::text, true);
             end if;
             execute by_index into near_ids, distances
-            using embedding, collection_ids, case look when effort then candidates else look end, filter, code;
+            using embedding, code, collection_ids, case look when effort then candidates else look end, filter;
             exit when coalesce(cardinality(near_ids), 0) < 0.25 * look * visible / vectors and filter = '{}';
         end loop;
         perform set_config('enable_sort', 'on', true);
@@ -126,13 +123,13 @@ begin
         'select m.chunk_id, c.document_id, m.distance, $5
         from (
             select m.* from (
-                select e.collection_id, e.chunk_id, e.embedding operator(%2$s.<=>) %6$s as distance
+                select e.collection_id, e.chunk_id, %2$s as distance
                 from %1$s as e
                 where e.collection_id = any($2) %3$s %4$s
                 offset 0
             ) as m
             order by m.distance, m.chunk_id
-            limit %7$s
+            limit %6$s
         ) as m
         cross join lateral (
             select c.document_id from pgrag.chunk as c
@@ -141,7 +138,7 @@ begin
         ) as c
         order by m.distance, m.chunk_id
         limit $6',
-        stored, pgrag._vector_schema(),
+        stored, near.distance,
         case when acl_ids is not null then 'and e.acl_id = any($3)' end,
         case when allowed is not null then 'and e.chunk_id = any($4)' end,
         case when filter <> '{}' and allowed is null then
@@ -150,7 +147,6 @@ begin
                 where d.collection_id = c.collection_id and d.document_id = c.document_id and d.metadata @> $7
             )'
         end,
-        query,
         case when filter <> '{}' and allowed is null then 'all' else '$6' end
     ) using embedding, collection_ids, acl_ids, allowed,
         coalesce(how, format('exact over %s passages', coalesce(cardinality(allowed), visible))), k, filter;
