@@ -377,7 +377,7 @@ BY_COLLECTION = (
     "select * from pgrag.explain_search('zanzibar', array[1, 2, 3], collections => array['{}'])",
     "select pgrag._collection_id('{}')",
     "select * from pgrag._visible_collections(array['{}'])",
-    "select * from pgrag._query_vectors('zanzibar', null, array['{}'], null)",
+    "select * from pgrag._dense_arms('zanzibar', null, array['{}'], null)",
     "select * from pgrag._fuse('zanzibar', array['{}'], null, '{{}}', 10, 60, '{{}}', null, false)",
 )
 

@@ -47,15 +47,11 @@ begin
     ),
 
     dense as materialized (
-        select d.chunk_id, row_number() over (partition by v.space order by d.rank) as rank, d.distance, d.plan || v.encoder as plan
-        from (
-            select q.space, q.collections, q.embedding,
-                case when _fuse.embedding is null then '; query by ' || pgrag._query_encoder(q.space) else '' end as encoder
-            from pgrag._query_vectors(query, _fuse.embedding, _fuse.collections, _fuse.space) as q
-            offset 0
-        ) as v
-        cross join lateral pgrag.search_dense(v.embedding, depth, v.collections, filter, v.space, exact) as d
-        where dense_weight > 0 and not exists (
+        select d.chunk_id, row_number() over (partition by (a.of_space).space_id order by d.distance, d.chunk_id) as rank, d.distance,
+            d.plan || case when _fuse.embedding is null then '; query by ' || (a.of_space).query_encoder else '' end as plan
+        from pgrag._dense_arms(query, _fuse.embedding, _fuse.collections, _fuse.space) as a
+        cross join lateral pgrag._nearest(a.of_space, a.collection_ids, a.embedding, depth, filter, a.visible, exact) as d
+        where dense_weight > 0 and a.embedding is not null and not exists (
             select from checked as k
             inner join pgrag.chunk as c on c.collection_id = k.collection_id and c.chunk_id = d.chunk_id
             where not (coalesce(c.tsv @@ k.required, true) and coalesce(not c.tsv @@ k.excluded, true))

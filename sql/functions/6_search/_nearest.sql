@@ -24,6 +24,7 @@ declare
     near_ids bigint[];
     distances float8[];
     how text;
+    through_index boolean := false;
     setting record;
     kept jsonb := '{}';
     by_index text;
@@ -95,61 +96,63 @@ begin
         end loop;
         perform set_config('enable_sort', 'on', true);
         perform set_config(s.key, s.value, true) from jsonb_each_text(kept) as s;
-        if look = effort and cardinality(near_ids) >= enough then
-            return query
-            select n.chunk_id, c.document_id, n.distance, format('%s: %s', of_space.index_kind, why)
-            from unnest(near_ids[:k], distances[:k]) as n (chunk_id, distance)
-            cross join lateral (
-                select h.document_id from pgrag.chunk as h
-                where h.collection_id = any(collection_ids) and h.chunk_id = n.chunk_id
-                limit 1
-            ) as c;
-            return;
-        end if;
+        how := format('%s: %s', of_space.index_kind, why);
+        through_index := look = effort and cardinality(near_ids) >= enough;
         -- That the index gave too little tells what is hidden near the query, so only those are told who see everything.
-        how := case
-            when pg_has_role(current_user, 'pgrag_writer', 'usage') or pg_has_role(current_user, 'pgrag_owner', 'usage')
-                then format('exact over %s passages: %s found only %s', visible, of_space.index_kind, coalesce(cardinality(near_ids), 0))
-            else format('%s: %s', of_space.index_kind, why)
-        end;
+        if not through_index and (pg_has_role(current_user, 'pgrag_writer', 'usage') or pg_has_role(current_user, 'pgrag_owner', 'usage')) then
+            how := format('exact over %s passages: %s found only %s', visible, of_space.index_kind, coalesce(cardinality(near_ids), 0));
+        end if;
     end if;
-    -- `offset 0` keeps the index for distances out of it. Those of some ACLs are read in the order in which they lie, which an index scan,
-    -- that the planner takes for cheaper, does not.
-    perform set_config('enable_indexscan', 'off', true);
-    if acl_ids is not null or allowed is not null then
-        perform set_config('enable_seqscan', 'off', true);
+    if not through_index then
+        -- `offset 0` keeps the index for distances out of it. Those of some ACLs are read in the order in which they lie, which an index scan,
+        -- that the planner takes for cheaper, does not.
+        perform set_config('enable_indexscan', 'off', true);
+        if acl_ids is not null or allowed is not null then
+            perform set_config('enable_seqscan', 'off', true);
+        end if;
+        execute format(
+            'select array_agg(m.chunk_id order by m.distance, m.chunk_id), array_agg(m.distance order by m.distance, m.chunk_id)
+            from (
+                select m.chunk_id, m.distance
+                from (
+                    select o.collection_id, o.chunk_id, o.distance
+                    from (
+                        select e.collection_id, e.chunk_id, %2$s as distance
+                        from %1$s as e
+                        where e.collection_id = any($2) %3$s %4$s
+                        offset 0
+                    ) as o
+                    order by o.distance, o.chunk_id
+                ) as m
+                %5$s
+                order by m.distance, m.chunk_id
+                limit $5
+            ) as m',
+            stored, near.distance,
+            case when acl_ids is not null then 'and e.acl_id = any($3)' end,
+            case when allowed is not null then 'and e.chunk_id = any($4)' end,
+            -- Asked nearest first, until there are enough: the order is made below the join.
+            case when filter <> '{}' and allowed is null then
+                'cross join lateral (
+                    select from pgrag.chunk as c
+                    inner join pgrag.document as d on d.collection_id = c.collection_id and d.document_id = c.document_id
+                    where c.collection_id = m.collection_id and c.chunk_id = m.chunk_id and d.metadata @> $6
+                    limit 1
+                ) as c'
+            end
+        ) into near_ids, distances using embedding, collection_ids, acl_ids, allowed, k, filter;
+        perform set_config('enable_indexscan', 'on', true);
+        perform set_config('enable_seqscan', 'on', true);
+        how := coalesce(how, format('exact over %s passages', coalesce(cardinality(allowed), visible)));
     end if;
-    return query execute format(
-        'select m.chunk_id, c.document_id, m.distance, $5
-        from (
-            select m.* from (
-                select e.collection_id, e.chunk_id, %2$s as distance
-                from %1$s as e
-                where e.collection_id = any($2) %3$s %4$s
-                offset 0
-            ) as m
-            order by m.distance, m.chunk_id
-            limit %6$s
-        ) as m
-        cross join lateral (
-            select c.document_id from pgrag.chunk as c
-            where c.collection_id = m.collection_id and c.chunk_id = m.chunk_id %5$s
-            limit 1
-        ) as c
-        order by m.distance, m.chunk_id
-        limit $6',
-        stored, near.distance,
-        case when acl_ids is not null then 'and e.acl_id = any($3)' end,
-        case when allowed is not null then 'and e.chunk_id = any($4)' end,
-        case when filter <> '{}' and allowed is null then
-            'and exists (
-                select from pgrag.document as d
-                where d.collection_id = c.collection_id and d.document_id = c.document_id and d.metadata @> $7
-            )'
-        end,
-        case when filter <> '{}' and allowed is null then 'all' else '$6' end
-    ) using embedding, collection_ids, acl_ids, allowed,
-        coalesce(how, format('exact over %s passages', coalesce(cardinality(allowed), visible))), k, filter;
+    return query
+    select n.chunk_id, c.document_id, n.distance, how
+    from unnest(near_ids[:k], distances[:k]) as n (chunk_id, distance)
+    cross join lateral (
+        select h.document_id from pgrag.chunk as h
+        where h.collection_id = any(collection_ids) and h.chunk_id = n.chunk_id
+        limit 1
+    ) as c;
 end
 $$;
 

@@ -350,15 +350,15 @@ def test_readers_that_change_change_in_both(both: Database) -> None:
 # A search reads which space answers once, in the snapshot of its statement. Here one is held inside, before or after
 # it has read that, until the switch is committed: and it still answers from the space that was active when it began.
 HELD = """
-alter function pgrag._query_vectors(text, halfvec, text[], text) rename to _query_vectors_itself;
-create function pgrag._query_vectors(query text, given halfvec, asked text[], in_space text)
-returns table (space text, collections text[], embedding halfvec)
+alter function pgrag._dense_arms(text, halfvec, text[], text) rename to _dense_arms_itself;
+create function pgrag._dense_arms(query text, given halfvec, asked text[], in_space text)
+returns table (of_space pgrag.space, collection_ids int[], visible bigint, embedding halfvec)
 language plpgsql stable parallel restricted security invoker as $$
 begin
     if {before} then
         perform pg_advisory_lock_shared(4711);
     end if;
-    return query select * from pgrag._query_vectors_itself(query, given, asked, in_space);
+    return query select * from pgrag._dense_arms_itself(query, given, asked, in_space);
     if not {before} then
         perform pg_advisory_lock_shared(4711);
     end if;
