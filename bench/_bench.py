@@ -196,14 +196,25 @@ def measure(
     return taken
 
 
-def report(title: str, dsn: str | None, settings: Row, rows: Sequence[Row], out: Path | None) -> None:
-    """Print a table with the machine, versions, size and seed; write it as JSON where asked."""
+def report(
+    title: str,
+    dsn: str | None,
+    settings: Row,
+    rows: Sequence[Row],
+    out: Path | None,
+    for_readme: Sequence[Row] | None = None,
+) -> None:
+    """Print a table with the machine, versions, size and seed; write it as JSON where asked.
+
+    The README shows `for_readme` instead, where there is such a thing.
+    """
     about = machine(dsn) | settings
     print(markdown(title, about, rows), flush=True)
     if out is not None:
-        out.write_text(
-            json.dumps({"title": title, "about": about, "rows": list(rows)}, indent=1) + "\n", "utf-8"
-        )
+        found: Row = {"title": title, "about": about, "rows": list(rows)}
+        if for_readme is not None:
+            found["tables"] = [{"title": title, "readme": True, "rows": list(for_readme)}]
+        out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
 def markdown(title: str, about: Row, rows: Sequence[Row]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _bench import Row, by_group, passages, spliced
+from _bench import by_group, passages, spliced
 from numpy.typing import NDArray
 
 from pgrag.embed import Encoder, OnnxEncoder, SentenceTransformerEncoder, StaticEncoder
@@ -119,12 +119,12 @@ def from_files(
     files: Sequence[Path], questions: Path | None, what: str, count: int, asked: int, seed: int
 ) -> Material:
     """Return vectors that were made before; without vectors of questions, the last rows are kept out for them."""
-    rows = _unit(np.concatenate([np.load(file).astype(np.float32) for file in files]))
+    rows = unit(np.concatenate([np.load(file).astype(np.float32) for file in files]))
     if questions is None:
         held = min(HELD_OUT, len(rows) // 10)
         rows, pool = rows[:-held], rows[-held:]
     else:
-        pool = _unit(np.load(questions).astype(np.float32))
+        pool = unit(np.load(questions).astype(np.float32))
     return Material(what, "not given", rows[:count], _drawn(pool, asked, seed))
 
 
@@ -146,9 +146,9 @@ def from_texts(encoder: Encoder, cache: Path | None, count: int, asked: int, see
                 | {"_id": f"spliced{number}", "text": spliced(row, random_.choice(neighbours[row["group"]]))}
             )
     say(f"encoding {what}")
-    documents = _encoded(encoder, corpus, cache)
+    documents = unit(encoded(encoder, [f"{row['title']}\n{row['text']}" for row in corpus], cache))
     sentences = [sentence for row in held if (sentence := _first_sentence(row["text"]))]
-    pool = _unit(encoder.encode_queries(sentences))
+    pool = unit(encoder.encode_queries(sentences))
     return Material(what, str(encoder.passport["model"]), documents, _drawn(pool, asked, seed))
 
 
@@ -191,7 +191,7 @@ class Visibility:
             for acl, first in zip(*np.unique(self.acl, return_index=True), strict=True)
         }
         # Of length 1 again: the server divides by lengths.
-        self._halved = _unit(documents.astype(np.float16).astype(np.float32))
+        self._halved = unit(documents.astype(np.float16).astype(np.float32))
 
     @property
     def acls(self) -> int:
@@ -288,7 +288,7 @@ class Visibility:
 
     def _cosines(self, kept: Kept, vector: Vectors, rows: NDArray[np.int64] | slice = slice(None)) -> Vectors:
         documents = self._halved if kept is Kept.ALL else self.material.documents
-        cosines: Vectors = documents[rows] @ (vector if kept is Kept.NOTHING else _halved(vector))
+        cosines: Vectors = documents[rows] @ (vector if kept is Kept.NOTHING else halved(vector))
         return cosines
 
 
@@ -297,27 +297,27 @@ def as_text(vector: Vectors) -> str:
     return "[" + ",".join(map(repr, vector.tolist())) + "]"
 
 
-def _encoded(encoder: Encoder, corpus: Sequence[Row], cache: Path | None) -> Vectors:
-    """Encode passages, 2,000 at once, each kept in the cache under what it was made of; none without a vector."""
+def encoded(encoder: Encoder, texts: Sequence[str], cache: Path | None) -> Vectors:
+    """Encode passages, 2,000 at once, each part kept in the cache under what it was made of."""
     made = []
-    for first in range(0, len(corpus), 2000):
-        texts = [f"{row['title']}\n{row['text']}" for row in corpus[first : first + 2000]]
+    for first in range(0, len(texts), 2000):
+        part = texts[first : first + 2000]
         file = None
         if cache is not None:
-            digest = hashlib.sha256("\0".join([str(encoder.passport), *texts]).encode("utf-8", "replace"))
+            digest = hashlib.sha256("\0".join([str(encoder.passport), *part]).encode("utf-8", "replace"))
             file = cache / f"{encoder.name}-{digest.hexdigest()[:24]}.npy"
             if file.is_file():
                 made.append(np.load(file))
                 continue
             cache.mkdir(parents=True, exist_ok=True)
-        made.append(encoder.encode_documents(texts))
+        made.append(encoder.encode_documents(part))
         if file is not None:
             np.save(file, made[-1])
-            say(f"{first + len(texts):,} encoded")
-    return _unit(np.concatenate(made))
+            say(f"{first + len(part):,} encoded")
+    return np.concatenate(made)
 
 
-def _unit(vectors: Vectors) -> Vectors:
+def unit(vectors: Vectors) -> Vectors:
     """Return rows of length 1, without those that have no direction."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     kept = lengths[:, 0] > 0
@@ -325,9 +325,9 @@ def _unit(vectors: Vectors) -> Vectors:
     return out
 
 
-def _halved(vector: Vectors) -> Vectors:
+def halved(vector: Vectors) -> Vectors:
     """Return a vector at half precision, of length 1 again."""
-    half: Vectors = _unit(vector[None].astype(np.float16).astype(np.float32))[0]
+    half: Vectors = unit(vector[None].astype(np.float16).astype(np.float32))[0]
     return half
 
 
@@ -348,7 +348,7 @@ def _centers(vectors: Vectors, count: int, rng: np.random.Generator) -> Vectors:
     centers = sample[:count]
     for _ in range(_ROUNDS):
         nearest = _assigned(sample, centers)
-        centers = _unit(
+        centers = unit(
             np.stack([sample[nearest == n].sum(axis=0) for n in range(len(centers)) if (nearest == n).any()])
         )
     return centers

@@ -267,7 +267,7 @@ class LangChain:
         start = time.perf_counter()
         documents = visibility.material.documents
         engine = PGEngine.from_connection_string(
-            _sqlalchemy(dsn, "asyncpg"),
+            sqlalchemy_url(dsn, "asyncpg"),
             pool_size=1,
             max_overflow=0,
             connect_args={"server_settings": {"application_name": self.name}},
@@ -329,7 +329,7 @@ class LlamaIndex:
         start = time.perf_counter()
         documents = visibility.material.documents
         engine = create_engine(
-            _sqlalchemy(dsn, "psycopg2"),
+            sqlalchemy_url(dsn, "psycopg2"),
             pool_size=1,
             max_overflow=0,
             connect_args={"application_name": self.name},
@@ -341,7 +341,7 @@ class LlamaIndex:
             "use_jsonb": True,
             "indexed_metadata_keys": {("acl", "text")},
             "engine": engine,
-            "async_engine": create_async_engine(_sqlalchemy(dsn, "asyncpg")),
+            "async_engine": create_async_engine(sqlalchemy_url(dsn, "asyncpg")),
             "initialization_fail_on_error": True,
         }
         # The table first, so that the index is built over all rows at once.
@@ -460,7 +460,7 @@ def _scan_of(plan: Sequence[tuple[Any, ...]]) -> str:
     return "?"
 
 
-def _sqlalchemy(dsn: str, driver: str) -> str:
+def sqlalchemy_url(dsn: str, driver: str) -> str:
     """Return a DSN as SQLAlchemy reads it."""
     return re.sub(r"^postgres(ql)?://", f"postgresql+{driver}://", dsn)
 

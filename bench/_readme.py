@@ -1,7 +1,7 @@
 r"""Puts the tables that benches wrote with --json between the marks of README.md.
 
 python bench/_readme.py static=static.json,quality.json search=search.json \
-    lexical=lexical.json ingest=ingest.json,memory.json
+    lexical=lexical.json ingest=ingest.json,memory.json peers=build/peers.json
 """
 
 from __future__ import annotations

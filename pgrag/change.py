@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from pgrag._acting import act_as
 from pgrag.errors import PgragError, Refused, translated
 from pgrag.evaluate import Verdict, compare_spaces, has_judged, needs_extra
 from pgrag.spaces import BuildProgress, build_space, check_encoder, create_space
@@ -127,6 +128,7 @@ def change_model(
     wait: Callable[[float], bool] = lambda seconds: time.sleep(seconds) or False,  # type: ignore[func-returns-value]
     on_progress: Callable[[ChangeProgress], None] = lambda progress: None,
     on_failure: Callable[[int, str], None] | None = None,
+    on_lack: Callable[[PgragError], None] = lambda lack: None,
 ) -> Change:
     """Let another model answer the dense searches of a collection, with no moment in which none does.
 
@@ -134,7 +136,8 @@ def change_model(
     index is built; where the server's ``maintenance_work_mem`` can't hold that, it grows with the vectors instead, which
     is slower. The gate compares both spaces on the collection's judged queries. Searches answer from the old space until
     the new one is activated, in one transaction; documents that arrive meanwhile land in both. Stopped at any point it
-    goes on when called again: nothing is embedded twice.
+    goes on when called again: nothing is embedded twice. Where queries are judged already, what the gate will need is looked
+    for before anything is made.
 
     Args:
         connection: In autocommit mode, of a member of ``pgrag_owner``; for the gate also of ``pgrag_app``.
@@ -151,6 +154,8 @@ def change_model(
             batches: what was claimed is finished first.
         on_progress: Called as it goes on; of the index from another thread.
         on_failure: Called with the chunk_id and the reason of each attempt to embed that failed.
+        on_lack: Called at the beginning where nothing is judged yet and it isn't forced, with the error that the end will
+            raise unless judged queries come meanwhile.
 
     Returns:
         What it came to.
@@ -164,7 +169,10 @@ def change_model(
             for the index.
     """
     run = _Run(connection, collection, encoder, batch, lease, wait, on_progress, on_failure)
-    before = run.prepare()
+    before = run.answering()
+    if activate and judge and before != encoder.name:
+        _check_gate(connection, collection, before, old_encoder, None if force else on_lack)
+    run.prepare()
     run.fill()
     build_space(connection, encoder.name, on_progress=lambda at: on_progress(_of_index(at)))
     with translated():
@@ -259,13 +267,18 @@ class _Run:
         self._looked_at = 0.0
         self._seen: deque[tuple[float, int]] = deque()
 
-    def prepare(self) -> str | None:
-        """Make the space where it isn't there, and attach it; returns the space that answers now."""
-        name = self._space
+    def answering(self) -> str | None:
+        """Return the space that answers now."""
         with translated():
             row = self._connection.execute(
                 "select space from pgrag.collection_settings(%s)", (self._collection,)
             ).fetchone()
+        return row[0] if row else None
+
+    def prepare(self) -> None:
+        """Make the space where it isn't there, and attach it."""
+        name = self._space
+        with translated():
             if self._connection.execute("select pgrag.has_space(%s)", (name,)).fetchone() != (True,):
                 fits = self._connection.execute(
                     "select pgrag._fits_build(%s, %s)", (self._collection, self._encoder.dimension)
@@ -274,7 +287,6 @@ class _Run:
             check_encoder(self._connection, name, self._encoder)
             self._connection.execute("select pgrag.attach_space(%s, %s)", (self._collection, name))
         self._look(time.monotonic())
-        return row[0] if row else None
 
     def fill(self) -> float:
         """Embed what the space lacks, and wait for what others have; returns the moment of which this is true.
@@ -398,12 +410,39 @@ def _since(moment: float) -> timedelta:
 def _unasked(connection: psycopg.Connection[Any], collection: str) -> PgragError | None:
     """Return why the gate can't be asked, or None."""
     if not has_judged(connection, collection):
-        return PgragError(
-            f'nothing says whether the new model is better: collection "{collection}" has no judged queries whose answers'
-            " it holds",
-            f"pgrag eval import --collection {collection} --beir DIR; or --force to activate unjudged",
-        )
+        return _unjudged(collection)
     return needs_extra()
+
+
+def _unjudged(collection: str) -> PgragError:
+    return PgragError(
+        f'nothing says whether the new model is better: collection "{collection}" has no judged queries whose answers'
+        " it holds",
+        f"pgrag eval import --collection {collection} --beir DIR; or --force to activate unjudged",
+    )
+
+
+def _check_gate(
+    connection: psycopg.Connection[Any],
+    collection: str,
+    before: str | None,
+    old_encoder: Encoder | None,
+    on_lack: Callable[[PgragError], None] | None,
+) -> None:
+    """Refuse, before hours of filling, what the gate would refuse after them; forced without ``on_lack``."""
+    if not has_judged(connection, collection):
+        if on_lack is not None:
+            on_lack(_unjudged(collection))
+        return
+    missing = needs_extra()
+    if missing is not None:
+        if on_lack is None:
+            return
+        raise missing
+    if before is not None and old_encoder is not None:
+        check_encoder(connection, before, old_encoder)
+    with translated(), connection.transaction(force_rollback=True):
+        act_as(connection, ["public"])
 
 
 def _of_index(at: BuildProgress) -> ChangeProgress:

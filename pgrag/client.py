@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import psycopg
@@ -30,7 +30,7 @@ _ACT_AS = "select pgrag.act_as(variadic %s::text[])"
 # In each of these, a space by its name, or the one that the caller's model is of.
 _SEARCH = (
     "select * from pgrag.search(%s, %s::int, %s, %s, %s, %s::int, %s::int, %s,"
-    " coalesce(%s, pgrag.model_space(%s, %s, %s)), %s)"
+    " coalesce(%s, pgrag.model_space(%s, %s, %s)), %s, %s)"
 )
 _PACK = (
     "select * from pgrag.pack_context(%s, %s::int, %s::int, %s, %s, %s,"
@@ -38,7 +38,7 @@ _PACK = (
 )
 _EXPLAIN = (
     "select * from pgrag.explain_search(%s, %s::bigint[], %s::int, %s, %s, %s, %s::int, %s::int, %s,"
-    " coalesce(%s, pgrag.model_space(%s, %s, %s)), %s)"
+    " coalesce(%s, pgrag.model_space(%s, %s, %s)), %s, %s)"
 )
 _SNIPPETS = "select * from pgrag.snippets(%s, %s::bigint[], %s::int, %s::int, %s, %s, %s)"
 _COLLECTIONS = "select * from pgrag.collections()"
@@ -98,10 +98,11 @@ class _Calls:
         k: int,
         collections: Sequence[str] | None,
         filter: dict[str, Any] | None,  # noqa: A002 - the name of the argument in SQL
-        depth: int,
-        rrf_k: int,
+        depth: int | None,
+        rrf_k: int | None,
         weights: dict[str, float] | None,
         exact: bool,
+        fusion: str | None,
     ) -> _Call:
         arguments = (
             asked.query,
@@ -111,9 +112,10 @@ class _Calls:
             Jsonb(filter or {}),
             depth,
             rrf_k,
-            Jsonb({"lexical": 1, "dense": 1} if weights is None else weights),
+            None if weights is None else Jsonb(weights),
             *asked.space,
             exact,
+            fusion,
         )
         return _SEARCH, arguments
 
@@ -198,11 +200,12 @@ class Caller:
         embedding: Embedding | None = None,
         encoder: QueryEncoder | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
-        depth: int = 100,
-        rrf_k: int = 60,
+        depth: int | None = None,
+        rrf_k: int | None = None,
         weights: dict[str, float] | None = None,
         space: str | None = None,
         exact: bool = False,
+        fusion: Literal["rrf", "minmax"] | None = None,
     ) -> list[Hit]:
         """Find the chunks that answer a query best: ``pgrag.search``, with its names, units and defaults.
 
@@ -216,11 +219,13 @@ class Caller:
                 is compared with the space's in the same transaction, if the caller sees a collection of that; if not,
                 the search is lexical. Of no account beside ``embedding``, or where ``weights`` leave ``dense`` out.
             filter: What a document's metadata must contain.
-            depth: Candidates of each arm, 1 to 10,000.
+            depth: Candidates of each arm, 1 to 10,000. None, here and for ``rrf_k``, ``weights`` and ``fusion``: what
+                the collections are set to, where they agree.
             rrf_k: The constant of reciprocal rank fusion.
             weights: Of the arms ``lexical`` and ``dense``; 0 leaves one out.
             space: Answer from this embedding space; None is that of the encoder's name, or the collections' own.
             exact: Forbid the approximate index.
+            fusion: ``rrf``, by ranks, or ``minmax``, by scores.
 
         Returns:
             At most ``k`` hits, best first.
@@ -231,7 +236,7 @@ class Caller:
             DatabaseError: the database failed.
         """
         asked = _Asked.by(encoder or self._encoder, query, embedding, space, weights)
-        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
+        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact, fusion)
         return [_hit(row) for row in self._rows(*call, *asked.check)]
 
     def explain(
@@ -244,11 +249,12 @@ class Caller:
         embedding: Embedding | None = None,
         encoder: QueryEncoder | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
-        depth: int = 100,
-        rrf_k: int = 60,
+        depth: int | None = None,
+        rrf_k: int | None = None,
         weights: dict[str, float] | None = None,
         space: str | None = None,
         exact: bool = False,
+        fusion: Literal["rrf", "minmax"] | None = None,
     ) -> list[Explanation]:
         """Say why chunks are at their places in a search, or at which stage they were lost.
 
@@ -265,12 +271,13 @@ class Caller:
             weights: Of the arms.
             space: Answer from this embedding space.
             exact: Forbid the approximate index.
+            fusion: ``rrf`` or ``minmax``.
 
         Returns:
             The reasons, chunk by chunk as asked, in the order of the stages.
         """
         asked = _Asked.by(encoder or self._encoder, query, embedding, space, weights)
-        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
+        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact, fusion)
         return [Explanation(*row) for row in self._rows(*_Calls.explain(chunk_ids, call), *asked.check)]
 
     def snippets(
@@ -409,15 +416,16 @@ class AsyncCaller:
         embedding: Embedding | None = None,
         encoder: QueryEncoder | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
-        depth: int = 100,
-        rrf_k: int = 60,
+        depth: int | None = None,
+        rrf_k: int | None = None,
         weights: dict[str, float] | None = None,
         space: str | None = None,
         exact: bool = False,
+        fusion: Literal["rrf", "minmax"] | None = None,
     ) -> list[Hit]:
         """Find the chunks that answer a query best, as :meth:`Caller.search`."""
         asked = await _asked(encoder or self._encoder, query, embedding, space, weights)
-        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
+        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact, fusion)
         return [_hit(row) for row in await self._rows(*call, *asked.check)]
 
     async def explain(
@@ -430,15 +438,16 @@ class AsyncCaller:
         embedding: Embedding | None = None,
         encoder: QueryEncoder | None = None,
         filter: dict[str, Any] | None = None,  # noqa: A002 - the name of the argument in SQL
-        depth: int = 100,
-        rrf_k: int = 60,
+        depth: int | None = None,
+        rrf_k: int | None = None,
         weights: dict[str, float] | None = None,
         space: str | None = None,
         exact: bool = False,
+        fusion: Literal["rrf", "minmax"] | None = None,
     ) -> list[Explanation]:
         """Say why chunks are at their places, or where they were lost, as :meth:`Caller.explain`."""
         asked = await _asked(encoder or self._encoder, query, embedding, space, weights)
-        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact)
+        call = _Calls.search(asked, k, collections, filter, depth, rrf_k, weights, exact, fusion)
         return [Explanation(*row) for row in await self._rows(*_Calls.explain(chunk_ids, call), *asked.check)]
 
     async def snippets(

@@ -7,6 +7,7 @@ Database errors are translated here and nowhere else, by SQLSTATE.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 import psycopg
@@ -14,6 +15,7 @@ import sqlalchemy.exc
 
 __all__ = [
     "CODES",
+    "NO_SPACE",
     "ConnectionFailed",
     "DatabaseError",
     "InstallError",
@@ -85,7 +87,7 @@ CODES = {
     "RG004": "the name is taken",
     "RG005": "no such space, several of them, or one that isn't ready",
     "RG006": "TRUNCATE on a table that the index is kept for",
-    "RG007": "a uri twice in one batch",
+    "RG007": "a uri or a chunk twice in one batch",
     "RG008": "no readers",
     "RG009": "no content",
     "RG010": "no such analyzer",
@@ -100,9 +102,18 @@ CODES = {
     "RG030": "arrays of different length",
     "RG031": "a vector that doesn't belong to the space",
     "RG032": "a space that is in use",
+    "RG033": "a judgement that doesn't fit its document",
+    "RG034": "no such run",
 }
 
+# Of these one that a worker meets when its space is dropped.
+NO_SPACE = "RG005"
+
 _NOT_INSTALLED = {"3F000", "42883", "42P01"}
+_OF_SPACE = re.compile(r"pgrag\.embedding_\d+")
+# psycopg sends a whole number as bigint or numeric only where it is too large for an int, and takes all of a list alike.
+_TOO_LARGE = re.compile(r"function pgrag\.\w+\(.*\b(bigint|numeric)\b")
+_NUMBERS = "Pass whole numbers from -2147483648 to 2147483647"
 # What libpq says of a connection string that it can't read; it quotes it, and that may hold a password.
 _UNREADABLE_DSN = ("connection info string", "connection option", "URI", "percent-encoded")
 
@@ -162,6 +173,16 @@ def translate(error: psycopg.Error) -> DatabaseError:
             "pgrag upgrade; or as an administrator: grant pgrag_app, pgrag_reader or pgrag_writer to the role",
             code,
         )
+    if code == "42P01" and _OF_SPACE.search(message):
+        return Refused("the space was dropped while it was used", "pgrag space list", NO_SPACE)
+    if code == "42883" and _TOO_LARGE.search(message):
+        return DatabaseError(
+            f"a number is out of its range, or the database has another release of pgrag: {message}",
+            f"{_NUMBERS}; else: pgrag upgrade",
+            code,
+        )
+    if code == "22003" and "out of range" in message:
+        return DatabaseError(f"a number is out of its range: {message}", hint or f"{_NUMBERS}.", code)
     if code in _NOT_INSTALLED and "pgrag" in message:
         return NotInstalled(
             f"pgrag isn't installed in this database: {message}", "pgrag init, then pgrag upgrade", code

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from psycopg.pq import TransactionStatus
 
 from pgrag._vector import to_text
-from pgrag.embed import EncoderError
-from pgrag.errors import DatabaseError, PgragError, translated
+from pgrag.embed import EncoderError, StaticEncoder
+from pgrag.embed._texts import is_blank
+from pgrag.errors import NO_SPACE, DatabaseError, PgragError, Refused, translated
 
 __all__ = ["DocumentEncoder", "EncoderError", "WorkProgress", "drain", "work"]
 
@@ -31,6 +32,8 @@ _CLAIM = "select * from pgrag.claim_chunks(%s, %s, %s)"
 _CHECK = "select pgrag.check_space(%s, %s, %s, %s)"
 _REUSE = "select pgrag.reuse_vectors(%s, %s)"
 _STORE = "select pgrag.store_vectors(%s, %s, %s, %s, %s)"
+# In one statement, so that a space that another took the place of gets nothing.
+_CHECK_AND_STORE = f"{_STORE} from pgrag.check_space(%s, %s, %s, %s)"
 _RELEASE = "select pgrag.release_chunks(%s, %s)"
 _FAIL = "select pgrag.fail_chunk(%s, %s, %s)"
 _COMPACT = "select pgrag.compact(%s)"
@@ -40,6 +43,8 @@ _COMPACT_SECONDS = 300.0
 _HOPELESS = 8
 # A vector was refused, which is no reason to give up its neighbours: pgvector's data exceptions, and ours.
 _ABOUT_VECTORS = ("22", "RG031")
+# Every model has a vector for it: where it has none, no text is to blame.
+_PLAIN_TEXT = "The valve is open."
 _ATTEMPTS = 3
 
 
@@ -50,7 +55,12 @@ class DocumentEncoder(Protocol):
     """
 
     def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one vector a text, shape (n, dimension); a row of zeros where a text has none."""
+        """Return one vector a text, shape (n, dimension); a row of zeros where a text has none.
+
+        A text has none where nothing of it can be seen, and to a ``StaticEncoder`` where it knows no token. Other rows
+        of zeros, NaN and infinity are faults: the text is tried again and then given up, with the reason in
+        ``pgrag.failure``; where a whole batch has them and a plain sentence too, the worker stops.
+        """
 
 
 @dataclass(frozen=True)
@@ -102,12 +112,12 @@ def drain(
         How many vectors were written.
 
     Raises:
-        Refused: there is no such space, or its passport is another model's; nothing was encoded then.
+        Refused: there is no such space, or its passport is another model's. It is looked at before each batch and
+            when the batch is stored, so of a space that was dropped or made anew meanwhile nothing is written.
         EncoderError: nothing of a batch could be embedded.
         DatabaseError: the database can't be reached any more.
     """
     run = _Run(connection, encoder, space, on_failure)
-    run.check()
     while run.embed_some(batch, lease):
         if on_progress is not None:
             on_progress(run.progress)
@@ -149,7 +159,6 @@ def work(
         PgragError: as of ``drain``.
     """
     run = _Run(connection, encoder, space, on_failure)
-    run.check()
     compact_at = time.monotonic()
     while not wait(0):
         found = run.embed_some(batch, lease)
@@ -186,18 +195,24 @@ class _Run:
         self._space = space
         self._on_failure = on_failure
         self._hopeless = 0
+        self._was_there = False
         self._passport: Mapping[str, Any] = getattr(encoder, "passport", None) or {}
 
     def check(self) -> None:
         """Refuse an encoder whose passport isn't that of the space."""
-        if self._encoder is not None and "model" in self._passport:
-            dimension = getattr(self._encoder, "dimension", self._passport.get("dimension"))
-            self._call(_CHECK, self._space, self._passport["model"], dimension, self._passport.get("sha256"))
+        if "model" in self._passport:
+            self._call(_CHECK, *self._of_model())
+
+    def _of_model(self) -> tuple[object, ...]:
+        """Return the arguments of pgrag.check_space."""
+        dimension = getattr(self._encoder, "dimension", self._passport.get("dimension"))
+        return self._space, self._passport["model"], dimension, self._passport.get("sha256")
 
     def embed_some(self, batch: int, lease: timedelta) -> bool:
         """Claim a batch and embed it; False where nothing was due, or nothing is to be embedded."""
         if self._encoder is None:
             return False
+        self.check()
         chunks = [_Chunk(*row) for row in self._call(_CLAIM, self._space, batch, lease)]
         self._hopeless = _HOPELESS
         try:
@@ -237,6 +252,8 @@ class _Run:
                 raise
             if isinstance(error, EncoderError):
                 raise
+            if isinstance(error, Refused):
+                self.check()  # where another model's space took its place, no text is to blame
             if len(texts) > 1:
                 middle = len(texts) // 2
                 self._embed(encoder, texts[:middle])
@@ -253,29 +270,55 @@ class _Run:
                 ) from error
 
     def _store(self, texts: Sequence[Sequence[_Chunk]], vectors: NDArray[np.float32]) -> None:
-        sound = [bool(row.all()) for row in np.isfinite(vectors)]
+        reasons = [self._fault(chunks[0].text, vector) for chunks, vector in zip(texts, vectors, strict=True)]
+        if all(reasons):
+            self._stop_if_broken(len(texts), reasons[0] or "")
         ids: list[int] = []
         hashes: list[bytes] = []
         written: list[str | None] = []
-        for chunks, vector, good in zip(texts, vectors, sound, strict=True):
-            if good:
+        for chunks, vector, reason in zip(texts, vectors, reasons, strict=True):
+            if reason is None:
                 ids += [chunk.chunk_id for chunk in chunks]
                 hashes += [chunk.hash for chunk in chunks]
                 # A text without a known word has no direction: it leaves the queue, and words alone find it.
                 written += [to_text(vector) if vector.any() else None] * len(chunks)
         if ids:
             wanted = sum(text is not None for text in written)
-            weights = self._passport.get("sha256")
-            stored = int(self._call(_STORE, self._space, ids, hashes, written, weights)[0][0])
+            rows = (self._space, ids, hashes, written, self._passport.get("sha256"))
+            if "model" in self._passport:
+                found = self._call(_CHECK_AND_STORE, *rows, *self._of_model())
+            else:
+                found = self._call(_STORE, *rows)
+            stored = int(found[0][0])
             self.progress = replace(
                 self.progress,
                 stored=self.progress.stored + stored,
                 passed_over=self.progress.passed_over + wanted - stored,
             )
             self._hopeless = -1  # the encoder works
-        for chunks, good in zip(texts, sound, strict=True):
-            for chunk in () if good else chunks:
-                self._fail(chunk, "its vector is not finite")
+        for chunks, reason in zip(texts, reasons, strict=True):
+            if reason is not None:
+                for chunk in chunks:
+                    self._fail(chunk, reason)
+
+    def _fault(self, text: str, vector: NDArray[np.float32]) -> str | None:
+        """Say what is wrong with the vector of a text, where something is."""
+        if not np.isfinite(vector).all():
+            return "its vector is not finite"
+        if not vector.any() and not isinstance(self._encoder, StaticEncoder) and not is_blank(text):
+            return "its vector is zero, though the text is not blank"
+        return None
+
+    def _stop_if_broken(self, texts: int, reason: str) -> None:
+        """Raise where the model has no vector for a plain sentence either."""
+        assert self._encoder is not None  # noqa: S101 - it made the vectors
+        plain = np.asarray(self._encoder.encode_documents([_PLAIN_TEXT]), np.float32)
+        if plain.shape[:1] == (1,) and self._fault(_PLAIN_TEXT, plain[0]) is None:
+            return
+        raise EncoderError(
+            f"none of {texts} texts has a vector, nor has a plain sentence; the first: {reason}",
+            f"See whether the model of space {self._space} works here; the chunks stay queued.",
+        )
 
     def _fail(self, chunk: _Chunk, reason: str) -> None:
         self._call(_FAIL, self._space, chunk.chunk_id, reason)
@@ -288,8 +331,16 @@ class _Run:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 with translated(), self._connection.transaction(), self._connection.cursor() as cursor:
-                    return cursor.execute(query, arguments).fetchall()
+                    rows = cursor.execute(query, arguments).fetchall()
+                self._was_there = True
+                return rows
             except DatabaseError as error:
+                if error.code == NO_SPACE and self._was_there:
+                    raise Refused(
+                        f'space "{self._space}" was dropped while it was filled',
+                        "pgrag space list shows those that there are.",
+                        error.code,
+                    ) from error
                 if not (error.code or "").startswith("40") or attempt == _ATTEMPTS:
                     raise
         raise AssertionError("unreachable")

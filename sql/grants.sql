@@ -15,7 +15,7 @@ to pgrag_reader;
 -- Writers: all content; principals to name readers by, but no memberships.
 grant select, insert, update, delete on
 pgrag.collection, pgrag.collection_space, pgrag.document, pgrag.document_text, pgrag.chunk,
-pgrag.embed_queue, pgrag.failure, pgrag.judged_query, pgrag.judgement, pgrag.run, pgrag.run_hit
+pgrag.embed_queue, pgrag.failure, pgrag.judged_query, pgrag.judgement, pgrag.run, pgrag.run_query, pgrag.run_evidence, pgrag.run_hit
 to pgrag_writer;
 grant select on
 pgrag.installation, pgrag.space, pgrag.space_axis, pgrag.space_figures, pgrag.encoder_token, pgrag.posting, pgrag.lexeme, pgrag.corpus_stat,

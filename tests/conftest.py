@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from _endpoint_server import server, waits  # noqa: F401
 from _pgrag import db, dsn, hybrid, hybrid_dsn, hybrid_template, installed_template, roles  # noqa: F401
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict

@@ -60,16 +60,19 @@ def print_verdict(verdict: Verdict) -> None:
 def _lines() -> Callable[[ChangeProgress], None]:
     said = ("", False)
     at = 0.0
+    told_lacking = False
 
     def say(progress: ChangeProgress) -> None:
-        nonlocal said, at
+        nonlocal said, at, told_lacking
         kind = (progress.stage + progress.detail, progress.paused)
         full = progress.stage == "fill" and progress.done == progress.total
-        if full or progress.stage in ("gate", "activate"):
+        # That nothing is lacking is news only after it was said that something is.
+        if (full and not told_lacking) or progress.stage in ("gate", "activate"):
             return
-        if kind != said or time.monotonic() >= at + _LINE_SECONDS:
+        if full or kind != said or time.monotonic() >= at + _LINE_SECONDS:
             typer.echo(_words(progress), err=True)
             said, at = kind, time.monotonic()
+            told_lacking = progress.stage == "fill" and not full
 
     return say
 
@@ -82,6 +85,8 @@ def _words(progress: ChangeProgress) -> str:
     if progress.stage == "activate":
         return "activating"
     words = f"{progress.done:,} of {progress.total or 0:,} passages have their vectors"
+    if progress.done == progress.total:
+        return words
     if progress.paused:
         return f"{words}; paused, until: --resume"
     if progress.seconds_left is not None:

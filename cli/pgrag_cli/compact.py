@@ -16,7 +16,9 @@ __all__ = ["compact"]
 
 
 def compact(
-    max_runs: Annotated[int, typer.Option(help="Runs to merge in one transaction.", min=2)] = 20_000,
+    max_runs: Annotated[
+        int, typer.Option(help="Runs to merge in one transaction.", min=2, max=2**31 - 1)
+    ] = 20_000,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Merge the runs of the lexical index, in small transactions; searches and writes go on."""

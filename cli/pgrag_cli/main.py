@@ -14,6 +14,7 @@ import typer
 from pgrag._version import __version__
 from pgrag.errors import PgragError
 from pgrag_cli._database import redact
+from pgrag_cli._hints import as_commands
 from pgrag_cli._query import QueryCommand
 from pgrag_cli.analyze import analyze
 from pgrag_cli.check import check
@@ -23,10 +24,12 @@ from pgrag_cli.down import down
 from pgrag_cli.embed import embed
 from pgrag_cli.eval import COMMANDS as EVAL_COMMANDS
 from pgrag_cli.eval import app as eval_app
+from pgrag_cli.explain import explain
 from pgrag_cli.ingest import ingest
 from pgrag_cli.init import init
 from pgrag_cli.member import add_member, remove_member
 from pgrag_cli.pack import pack
+from pgrag_cli.plan import plan
 from pgrag_cli.psql import psql
 from pgrag_cli.reindex import reindex
 from pgrag_cli.search import search
@@ -50,12 +53,14 @@ COMMANDS: list[Callable[..., None]] = [
     ingest,
     embed,
     search,
+    explain,
     pack,
     worker,
     compact,
     check,
     reindex,
     analyze,
+    plan,
     add_member,
     remove_member,
 ]
@@ -72,9 +77,9 @@ app = typer.Typer(
 )
 
 for command in COMMANDS:
-    app.command(command.__name__.replace("_", "-"), cls=QueryCommand if command in (search, pack) else None)(
-        command
-    )
+    app.command(
+        command.__name__.replace("_", "-"), cls=QueryCommand if command in (search, explain, pack) else None
+    )(command)
 
 
 app.add_typer(space_app, name="space")
@@ -104,7 +109,7 @@ def run() -> None:
     except PgragError as error:
         typer.echo(f"Error: {redact(error.message)}", err=True)
         if error.hint:
-            typer.echo(f"Try: {redact(error.hint)}", err=True)
+            typer.echo(f"Try: {redact(as_commands(error.hint))}", err=True)
         sys.exit(1)
 
 

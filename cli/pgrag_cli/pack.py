@@ -30,9 +30,16 @@ def pack(
         ),
     ] = None,
     budget: Annotated[
-        int, typer.Option("--budget", metavar="TOKENS", help="Most tokens, fences and sources included.")
+        int,
+        typer.Option(
+            "--budget",
+            metavar="TOKENS",
+            min=1,
+            max=10_000_000,
+            help="Most tokens, fences and sources included.",
+        ),
     ] = 2000,
-    k: Annotated[int, typer.Option("-k", help="Most passages to choose from.")] = 20,
+    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Most passages to choose from.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
 from pgrag.change import Change, GateClosed, change_model
-from pgrag.errors import translated
+from pgrag.errors import PgragError, translated
 from pgrag.index import rebuild as build_anew
 from pgrag.index import reindex as analyse_again
 from pgrag.index import set_analyzer
@@ -208,6 +208,7 @@ def _vectors(
                 wait=wait,
                 on_progress=show,
                 on_failure=lambda chunk_id, reason: typer.echo(f"chunk {chunk_id}: {reason}", err=True),
+                on_lack=_say_lack,
             )
     except GateClosed as closed:
         if as_json:
@@ -220,6 +221,11 @@ def _vectors(
     elif change.verdict is not None:
         print_verdict(change.verdict)
     _say(change, activate)
+
+
+def _say_lack(lack: PgragError) -> None:
+    """Say at the beginning what the gate lacks, since there is time to see to it."""
+    typer.echo(f"As yet {lack.message}; until the space is filled there is time.\nTry: {lack.hint}", err=True)
 
 
 def _say(change: Change, activate: bool) -> None:

@@ -32,7 +32,7 @@ def search(
     query: Annotated[str, typer.Argument(help='Words, "phrases", -exclusions and prefix*.')],
     as_: As = None,
     collection: Collections = None,
-    k: Annotated[int, typer.Option("-k", help="Most passages.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Most passages.")] = 10,
     filter_: Annotated[
         str, typer.Option("--filter", metavar="JSON", help="What a document's metadata must contain.")
     ] = "{}",

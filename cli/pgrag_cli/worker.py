@@ -26,6 +26,8 @@ __all__ = ["worker"]
 
 # Between two lines of progress where nobody watches.
 _SAY_SECONDS = 10.0
+# What nobody waits longer for.
+_DAY_SECONDS = 86_400.0
 
 
 def worker(
@@ -51,12 +53,20 @@ def worker(
         ),
     ] = True,
     once: Annotated[bool, typer.Option("--once", help="Stop when nothing is due.")] = False,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="Most chunks claimed at once.")] = 256,
+    batch: Annotated[
+        int, typer.Option("--batch", min=1, max=100_000, help="Most chunks claimed at once.")
+    ] = 256,
     lease_seconds: Annotated[
-        float, typer.Option("--lease-seconds", min=0.001, help="How long a batch is this worker's.")
+        float,
+        typer.Option(
+            "--lease-seconds", min=0.001, max=_DAY_SECONDS, help="How long a batch is this worker's."
+        ),
     ] = 300.0,
     idle_seconds: Annotated[
-        float, typer.Option("--idle-seconds", min=0.0, help="How long to wait when nothing is due.")
+        float,
+        typer.Option(
+            "--idle-seconds", min=0.0, max=_DAY_SECONDS, help="How long to wait when nothing is due."
+        ),
     ] = 5.0,
     heartbeat: Annotated[
         Path | None,

@@ -52,7 +52,7 @@ class Question:
 
     Attributes:
         id: ``q01`` and up, unique.
-        askers: Principals in whose name it is asked (``as`` in the file).
+        askers: Principals in whose name it is asked (``principals`` in the file).
         query: What is typed.
         kind: What makes it hard: keyword, identifier, paraphrase, multi, superseded, near-duplicate,
             german, french, cross-lingual, injection, forbidden.
@@ -152,24 +152,26 @@ def document_uris() -> list[str]:
     return sorted(path.relative_to(DOCUMENTS).as_posix() for path in DOCUMENTS.rglob("*") if path.is_file())
 
 
-def _evidence(rows: list[dict[str, Any]]) -> tuple[Evidence, ...]:
-    return tuple(Evidence(row["uri"], row["quote"], row.get("grade", 2)) for row in rows)
+def _lines(name: str) -> list[dict[str, Any]]:
+    lines = (HERE / "judged" / name).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines if line.strip()]
 
 
 def questions() -> list[Question]:
-    """Return the judged questions in the order of ``questions.jsonl``."""
-    lines = (HERE / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
+    """Return the judged questions in the order of ``judged/queries.jsonl``."""
+    evidence: dict[str, list[Evidence]] = {}
+    for row in _lines("judgements.jsonl"):
+        evidence.setdefault(row["query_id"], []).append(Evidence(row["uri"], row["quote"], row["grade"]))
     return [
         Question(
-            id=row["id"],
-            askers=tuple(row["as"]),
-            query=row["query"],
+            id=row["_id"],
+            askers=tuple(row["principals"]),
+            query=row["text"],
             kind=row["kind"],
-            relevant=_evidence(row["relevant"]),
-            forbidden=_evidence(row.get("forbidden", [])),
+            relevant=() if row["kind"] == "forbidden" else tuple(evidence[row["_id"]]),
+            forbidden=tuple(evidence[row["_id"]]) if row["kind"] == "forbidden" else (),
         )
-        for row in rows
+        for row in _lines("queries.jsonl")
     ]
 
 

@@ -36,7 +36,7 @@ class Encoder(Protocol):
         """What makes the vectors: name, model, dimension, normalised; and what else is known."""
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """Encode passages: float32 (n, dimension), rows of length 1, or zero where a text has no vector."""
+        """Encode passages: float32 (n, dimension), rows of length 1, or zero where nothing of a text can be seen."""
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """Encode queries: shape and lengths as of ``encode_documents``; a model may prefix them otherwise."""

@@ -288,6 +288,41 @@ def space_name(model: str) -> str:
     return re.sub(r"[^a-z0-9_.-]+", "-", last).lstrip("0123456789_.-")[:48] or "model"
 
 
+def check_place(model: str | Path) -> None:
+    """Refuse what is written as a path and leads nowhere, before a library is asked for that isn't needed.
+
+    Args:
+        model: A model's name on the hub, which has one slash at most, or a path.
+
+    Raises:
+        PgragError: it can only be a path, and there is nothing.
+    """
+    text = str(model)
+    if Path(text).exists():
+        return
+    is_path = (
+        isinstance(model, Path)
+        or text.startswith((".", "/", "~"))
+        or text.endswith(("/", ".onnx"))
+        or text.count("/") > 1
+        or "\\" in text
+    )
+    if is_path:
+        raise PgragError(
+            f"there is no {'file' if text.endswith('.onnx') else 'folder'} {text}",
+            f"See how it is written; seen from {Path.cwd()}.",
+        )
+
+
+def not_here(model: str | Path) -> str:
+    """Say of a name that no folder has it here, for an error about a model on the hub; else nothing."""
+    return (
+        ""
+        if Path(model).exists()
+        else f"; there is no folder {model} here, so it would be a model on the hub"
+    )
+
+
 def _own_name(folder: Path) -> str:
     parts = folder.absolute().parts
     named = [part for part in parts if part.lower() not in _NAMELESS]

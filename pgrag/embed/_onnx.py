@@ -62,6 +62,9 @@ class OnnxEncoder:
         threads: int | None = None,
         batch_tokens: int = _BATCH_TOKENS,
     ) -> None:
+        if not Path(folder).exists():
+            kind = "file" if Path(folder).suffix == ".onnx" else "folder"
+            raise PgragError(f"there is no {kind} {folder}", "Name a folder with an .onnx file, or the file.")
         try:
             import onnxruntime
         except ImportError as error:

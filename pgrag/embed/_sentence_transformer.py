@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pgrag.embed._encoder import Vectors
-from pgrag.embed._model_folder import ModelFolder, resolve_prompts, space_name
+from pgrag.embed._model_folder import ModelFolder, check_place, not_here, resolve_prompts, space_name
 from pgrag.embed._texts import encodable, encode_distinct, unit_length
 from pgrag.errors import PgragError
 
@@ -49,13 +49,14 @@ class SentenceTransformerEncoder:
         batch_size: int | None = None,
         precision: Literal["float32", "bfloat16"] = "float32",
     ) -> None:
+        check_place(model)
         try:
             import sentence_transformers
             import torch
             import transformers
         except ImportError as error:
             raise PgragError(
-                f"encoding with {model} needs sentence-transformers, which is not installed",
+                f"encoding with {model} needs sentence-transformers, which is not installed{not_here(model)}",
                 "pip install 'pgrag-rls[models]'",
             ) from error
         try:

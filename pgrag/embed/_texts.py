@@ -8,7 +8,7 @@ import numpy as np
 
 from pgrag.embed._encoder import Vectors
 
-__all__ = ["encodable", "encode_distinct", "unit_length"]
+__all__ = ["encodable", "encode_distinct", "is_blank", "unit_length"]
 
 
 def encodable(text: str) -> str:
@@ -18,6 +18,11 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "ignore").decode("utf-8")
     return text
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether nothing of a text can be seen: spaces, control characters and lone surrogates only."""
+    return not any(character.isprintable() and not character.isspace() for character in text)
 
 
 def encode_distinct(
@@ -36,7 +41,7 @@ def encode_distinct(
     """
     places: dict[str, list[int]] = {}
     for place, text in enumerate(texts):
-        if any(character.isprintable() and not character.isspace() for character in text):
+        if not is_blank(text):
             places.setdefault(encodable(text), []).append(place)
     vectors = encode(list(places)) if places else None
     out: Vectors = np.zeros((len(texts), dimension()), np.float32)

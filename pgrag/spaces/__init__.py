@@ -9,6 +9,7 @@ from pgrag.spaces._query_encoder import attach_shipped, embed_queries
 from pgrag.spaces._space import (
     Space,
     activate_space,
+    attach_space,
     calibrate_space,
     check_encoder,
     create_space,
@@ -32,6 +33,7 @@ __all__ = [
     "SpaceFigures",
     "activate_space",
     "attach_shipped",
+    "attach_space",
     "build_space",
     "calibrate_space",
     "check_encoder",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Space",
     "activate_space",
+    "attach_space",
     "calibrate_space",
     "check_encoder",
     "create_space",
@@ -237,6 +238,25 @@ def check_encoder(connection: psycopg.Connection[Any], space: str, encoder: Enco
     arguments = (space, encoder.passport["model"], encoder.dimension, encoder.passport.get("sha256"))
     with translated(), connection.transaction():
         connection.execute("select pgrag.check_space(%s, %s, %s, %s)", arguments)
+
+
+def attach_space(connection: psycopg.Connection[Any], collection: str, space: str) -> int:
+    """Let a space hold the vectors of a collection; its searches stay as they are.
+
+    Args:
+        connection: Of a member of ``pgrag_writer`` or ``pgrag_owner``; of the owner for a retired space.
+        collection: Its name.
+        space: Its name; vectors that it kept from before are not made again.
+
+    Returns:
+        Chunks queued for it; 0 where it held the collection already.
+
+    Raises:
+        Refused: there is no such collection or space.
+    """
+    with translated(), connection.transaction():
+        row = connection.execute("select pgrag.attach_space(%s, %s)", (collection, space)).fetchone()
+    return int(row[0]) if row else 0
 
 
 def activate_space(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from pgrag._vector import register
-from pgrag.errors import translated
+from pgrag.errors import NO_SPACE, Refused, translated
 from pgrag.spaces._query_encoder import load_tokens
 from pgrag.worker import drain
 
@@ -70,9 +72,22 @@ def embed_static(connection: psycopg.Connection[Any], collection: str, encoder: 
         # A space of a table that an earlier release shipped: the database has it, and goes on with it.
         for space, kind, pending in rows:
             if kind == "static" and pending and space != encoder.name:
-                while connection.execute("select pgrag.embed_pending(%s)", (space,)).fetchone() != (0,):
-                    pass
-    if not any(space == encoder.name and pending for space, _, pending in rows):
-        return 0
-    # A lease would outlive an ingest that is killed, and its successor would pass those chunks over.
-    return drain(connection, encoder, space=encoder.name, lease=timedelta(0))
+                with _unless_dropped():
+                    while connection.execute("select pgrag.embed_pending(%s)", (space,)).fetchone() != (0,):
+                        pass
+    if any(space == encoder.name and pending for space, _, pending in rows):
+        with _unless_dropped():
+            # A lease would outlive an ingest that is killed, and its successor would pass those chunks over.
+            return drain(connection, encoder, space=encoder.name, lease=timedelta(0))
+    return 0
+
+
+@contextlib.contextmanager
+def _unless_dropped() -> Iterator[None]:
+    """Pass over a space that is dropped meanwhile: the other spaces of the collection are filled all the same."""
+    try:
+        with translated():
+            yield
+    except Refused as error:
+        if error.code != NO_SPACE:
+            raise

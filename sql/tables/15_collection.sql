@@ -8,12 +8,14 @@ create table pgrag.collection (
     chunk_tokens int not null default 256,
     active_space_id int,
     created_at timestamptz not null default now(),
+    search_settings jsonb not null default '{}',
     constraint collection_pkey primary key (collection_id),
     constraint collection_name_key unique (name),
     constraint collection_name_check check (name ~ '^\S(.{0,98}\S)?$'),
     constraint collection_k1_check check (k1 between 0 and 10),
     constraint collection_b_check check (b between 0 and 1),
-    constraint collection_chunk_tokens_check check (chunk_tokens between 16 and 8192)
+    constraint collection_chunk_tokens_check check (chunk_tokens between 16 and 8192),
+    constraint collection_search_settings_check check (jsonb_typeof(search_settings) = 'object')
 );
 
 comment on table pgrag.collection is 'Documents that share an analyzer, BM25 parameters, chunking and an embedding space.';
@@ -22,6 +24,7 @@ comment on column pgrag.collection.k1 is 'BM25 term frequency saturation.';
 comment on column pgrag.collection.b is 'BM25 length normalisation.';
 comment on column pgrag.collection.chunk_tokens is 'Most tokens in a chunk.';
 comment on column pgrag.collection.active_space_id is 'The space that answers dense search; NULL: lexical only.';
+comment on column pgrag.collection.search_settings is 'How a search that says nothing else is made: `depth`, `rrf_k`, `weights`, `fusion`; absent: the default of pgrag.search.';
 
 create table pgrag.collection_space (
     collection_id int not null,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +97,32 @@ def test_an_address_without_a_model_is_refused_with_one_that_would_do() -> None:
     with pytest.raises(PgragError) as caught:
         load_encoder("https://host/v1")
     assert "https://host/v1#model" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "model", ["./modle", "../modle", "/nowhere/modle", "a/b/modle", "modle/", "torch:./modle", "~/modle"]
+)
+def test_a_path_that_leads_nowhere_is_said_to_be_and_nothing_is_to_be_installed(model: str) -> None:
+    with pytest.raises(
+        PgragError, match=f"there is no folder {re.escape(model.removeprefix('torch:'))}$"
+    ) as caught:
+        load_encoder(model)
+    assert "pip install" not in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(("model", "kind"), [("modle.onnx", "file"), ("onnx:modle", "folder")])
+def test_neither_is_it_for_onnx(model: str, kind: str) -> None:
+    with pytest.raises(PgragError, match=f"there is no {kind} {model.removeprefix('onnx:')}$") as caught:
+        load_encoder(model)
+    assert "pip install" not in (caught.value.hint or "")
+
+
+def test_a_name_that_may_be_a_folder_written_wrongly_is_said_to_be_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(
+        PgragError, match="there is no folder modle here, so it would be a model on the hub"
+    ) as caught:
+        load_encoder("modle")
+    assert caught.value.hint == "pip install 'pgrag-rls[models]'"

@@ -55,8 +55,8 @@ def test_a_budget_that_is_too_small_packs_nothing_and_says_so(pumps: Any) -> Non
 
 def test_a_budget_out_of_range_is_refused(pumps: Any) -> None:
     done = pgrag(pumps.dsn, *ARGUMENTS, "--budget", "0")
-    assert done.returncode == 1
-    assert done.stderr.startswith("Error: budget_tokens must be between 1 and 10000000, got 0\nTry: ")
+    assert done.returncode == 2
+    assert "'--budget'" in done.stderr
 
 
 def test_nothing_found_is_said_on_stderr(pumps: Any) -> None:

@@ -81,6 +81,14 @@ def test_a_change_of_model_shows_the_figures_and_the_next_steps(judged: Database
     assert answering(judged) == "new"
 
 
+def test_it_says_when_all_passages_have_their_vectors(judged: Database) -> None:
+    lines = pgrag(judged.dsn, *CHANGE, "--old-model", "old").stderr.splitlines()
+    told = [line for line in lines if "passages have their vectors" in line]
+    assert told[0].startswith("0 of 24 passages")
+    assert told[-1] == "24 of 24 passages have their vectors"
+    assert lines.index(told[-1]) < lines.index('Collection "docs" is searched by new.')
+
+
 def test_json_is_the_change_as_one_object(judged: Database) -> None:
     done = pgrag(judged.dsn, *CHANGE, "--old-model", "old", "--json")
     change = json.loads(done.stdout)
@@ -104,6 +112,7 @@ def test_a_closed_gate_is_exit_1_and_says_how_to_force_it(judged: Database) -> N
 def test_without_judged_queries_it_says_what_to_import(served: Database) -> None:
     done = pgrag(served.dsn, *CHANGE)
     assert done.returncode == 1
+    assert done.stderr.startswith("As yet nothing says whether the new model is better: ")
     assert done.stderr.endswith(
         "Try: pgrag eval import --collection docs --beir DIR; or --force to activate unjudged\n"
     )

@@ -104,17 +104,42 @@ def test_an_untrained_prefix_is_refused(hybrid: Database) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--precision", "float8"), 'precision vector, halfvec or bit, got "static", "hnsw" and "float8"'),
-        (("--lists", "7"), 'an index of kind hnsw has no option "lists"'),
-        (("--rotate",), 'rotate is for the precision bit, got "halfvec"'),
+        (("--precision", "float8"), "'--precision'"),
+        (("--index", "flat"), "'--index'"),
+        (("--lists", "7"), "is no option of --index hnsw"),
+        (("--index", "none", "--ef-construction", "64"), "is no option of --index none"),
+        (("--rotate",), "is for --precision bit, not halfvec"),
+        (("--m", "101"), "'--m'"),
     ],
 )
-def test_choices_that_don_t_go_together_are_refused(
-    hybrid: Database, arguments: tuple[str, ...], message: str
+def test_choices_that_aren_t_or_don_t_go_together_are_wrong_usage_before_a_model_is_loaded(
+    hybrid: Database, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
 ) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(
+        sys.modules["pgrag_cli.space.create"], "load_encoder", lambda model, _space: loaded.append(model)
+    )
     done = run(hybrid, "create", "s", "--model", MODEL, *arguments)
-    assert done.returncode == 1
+    assert (done.returncode, loaded) == (2, [])
     assert message in done.stderr
+
+
+def test_what_only_the_database_can_refuse_is_said_in_the_words_of_the_command(hybrid: Database) -> None:
+    done = run(hybrid, "create", "s", "--model", MODEL, "--m", "50")
+    assert done.returncode == 1
+    assert "Error: ef_construction must be at least twice m, got 64 and 50\n" in done.stderr
+    assert "Try: Raise ef_construction: --m 32 --ef-construction 128.\n" in done.stderr
+
+
+def test_attaching_queues_the_passages_and_says_what_comes_next(filled: Database) -> None:
+    filled.execute("select pgrag.create_collection('notes')")
+    filled.put("a", TEXTS["a"], collection="notes")
+    refused = run(filled, "activate", "second", "--collection", "notes")
+    assert "Try: First: pgrag space attach second --collection notes\n" in refused.stderr
+    done = run(filled, "attach", "second", "--collection", "notes")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert 'Space "second" holds collection "notes"; 1 passages are queued for it.' in done.stderr
+    assert listed(filled, "second")["collections"] == ["docs", "notes"]
 
 
 def test_a_list_shows_each_space(filled: Database) -> None:
@@ -122,6 +147,18 @@ def test_a_list_shows_each_space(filled: Database) -> None:
     assert SHIPPED in out
     assert "second" in out
     assert "hnsw, missing" in out
+
+
+def test_a_list_says_which_collections_each_space_answers_and_which_it_only_holds(filled: Database) -> None:
+    filled.execute("select pgrag.create_collection('notes')")
+    run(filled, "attach", "second", "--collection", "notes")
+    assert "no collection; holds docs, notes" in run(filled, "list").stdout
+    assert run(filled, "activate", "second", "--collection", "docs").returncode == 0
+    out = run(filled, "list").stdout
+    assert "docs; not notes" in out  # the second
+    assert "notes; not docs" in out  # the shipped one, which new collections are answered by
+    assert run(filled, "activate", "second", "--collection", "notes").returncode == 0
+    assert "no collection; default of new ones; holds docs, notes" in run(filled, "list").stdout
 
 
 def test_a_list_is_readable_in_80_columns(filled: Database) -> None:
@@ -146,6 +183,17 @@ def test_a_space_is_shown_with_its_passport(filled: Database) -> None:
     out = run(filled, "show", "second").stdout
     for words in ("licence", "Apache-2.0", "no collection", "384 halfvec", "hnsw, missing"):
         assert words in out
+
+
+def test_how_a_model_was_trained_is_shown_on_request(filled: Database) -> None:
+    filled.execute(
+        """update pgrag.space set passport = passport || '{"training": {"rounds": [1, 2], "loss": 0.125}}'"""
+    )
+    short, whole = run(filled, "show", "second"), run(filled, "show", "second", "--passport")
+    assert "training" not in short.stdout
+    assert short.stderr == "The passport says more: --passport\n"
+    assert "training.loss" in whole.stdout
+    assert whole.stderr == ""
 
 
 @pytest.mark.parametrize("command", ["show", "build", "calibrate", "evaluate", "retire", "drop"])

@@ -3,7 +3,8 @@
 A block ```` ```sql ```` begins with ``-- as`` and who runs it: ``app`` and ``loader`` are the login roles that the README
 makes (here under other names, since roles belong to the whole server), an administrator is the superuser. psql runs it.
 ``$ pgrag …`` in ```` ```console ```` is run as a process, and what stands below it is all that it prints, but for the
-shell's line breaks. ```` ```python ```` is executed, in one namespace. A block ```` ```text ```` is what the block above it prints.
+shell's line breaks. ```` ```toml ```` is read as a readers file. ```` ```python ```` is executed, in one namespace. A block
+```` ```text ```` is what the block above it prints.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ import pytest
 from _pgrag import login_dsn
 from psycopg import sql
 
+from pgrag.access import load_readers_file
 from pgrag.server import EmbeddedServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,6 +93,13 @@ class Place:
             if shown:
                 assert (done.stderr if refused else done.stdout) == shown
 
+    def readers_file(self, block: Block) -> None:
+        """Read a block as ``--readers-file`` is."""
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(block.body)
+            file.flush()
+            assert load_readers_file(Path(file.name)).rules
+
     def python(self, block: Block) -> None:
         """Execute a block in the namespace of those before it."""
         printed = io.StringIO()
@@ -145,6 +155,7 @@ def test_every_example_runs_and_prints_what_is_shown(
         "console": lambda block: place.console(block, environment),
         "python": place.python,
         "sh": lambda block: None,
+        "toml": place.readers_file,
     }
     for block in blocks():
         try:

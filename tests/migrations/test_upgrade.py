@@ -192,6 +192,29 @@ def test_spaces_of_an_earlier_release_go_on_answering(roles: None, new_database:
     assert [(hit.uri, hit.dense_distance) for hit in by_model] == [("pump", 0), ("valve", 1)]
 
 
+def test_judged_queries_and_runs_of_an_earlier_release_are_kept(new_database: Callable[..., str]) -> None:
+    dsn = new_database()
+    install.init(dsn)
+    revise_from(dsn, "0001")
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "insert into pgrag.collection (name) values ('docs');"
+            "insert into pgrag.judged_query values (1, 'q', 'how?', '{user:ana}');"
+            "insert into pgrag.judgement (collection_id, query_id, uri, grade) values (1, 'q', 'a', 2);"
+            "insert into pgrag.run (collection_id, name, metrics, started_at) values (1, 'gate', '{\"passed\": true}', '2026-01-01')"
+        )
+    install.upgrade(dsn)
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute("select * from pgrag.export_judged('docs')").fetchall() == [
+            ("q", "how?", ["user:ana"], None, "a", None, None, 2, None)
+        ]
+        row = connection.execute(
+            "select name, metrics, finished_at = started_at from pgrag.runs()"
+        ).fetchone()
+        assert row == ("gate", {"passed": True}, True)
+        assert connection.execute("select search_settings from pgrag.collection").fetchone() == ({},)
+
+
 def test_an_upgrade_says_what_to_run_afterwards(new_database: Callable[..., str]) -> None:
     fresh, upgraded = new_database(), new_database()
     for dsn in (fresh, upgraded):

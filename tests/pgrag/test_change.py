@@ -71,6 +71,10 @@ def answering(db: Database) -> Any:
     return db.value("select space from pgrag.collection_settings('docs')")
 
 
+def has_space(db: Database, space: str = "new") -> bool:
+    return db.value("select pgrag.has_space(%s)", (space,)) is True
+
+
 def state(db: Database, space: str = "new") -> Any:
     return db.value("select state from pgrag.space where name = %s", (space,))
 
@@ -145,6 +149,40 @@ def test_without_the_extra_it_says_what_to_install(judged: Database, monkeypatch
     with pytest.raises(PgragError, match="needs ir-measures") as refused:
         change_model(judged.admin, "docs", NEW, old_encoder=OLD)
     assert refused.value.hint == "pip install 'pgrag-rls[evaluate]'"
+    assert not has_space(judged)
+
+
+def test_a_wrong_model_for_the_old_space_is_refused_before_anything_is_made(judged: Database) -> None:
+    with pytest.raises(Refused, match='"old" holds vectors of table-1'):
+        change_model(judged.admin, "docs", NEW, old_encoder=TableEncoder("old", 8, seed=3))
+    assert not has_space(judged)
+
+
+def test_a_role_that_may_not_act_for_those_who_ask_is_refused_before_anything_is_made(
+    judged: Database,
+) -> None:
+    judged.execute("create role pgrag_test_only_owner login in role pgrag_owner")
+    try:
+        connection = judged.connect()
+        connection.execute("set session authorization pgrag_test_only_owner")
+        with pytest.raises(PgragError, match="may not act for others"):
+            change_model(connection, "docs", NEW, old_encoder=OLD)
+        assert not has_space(judged)
+    finally:
+        connection.execute("reset session authorization")
+        judged.execute("drop role pgrag_test_only_owner")
+
+
+def test_that_nothing_is_judged_is_said_at_the_beginning(served: Database) -> None:
+    said: list[tuple[str, bool]] = []
+
+    def on_lack(lack: PgragError) -> None:
+        said.append((lack.message, has_space(served)))
+        judge(served)
+
+    change = change_model(served.admin, "docs", NEW, old_encoder=OLD, on_lack=on_lack)
+    assert [(made, "no judged queries" in message) for message, made in said] == [(False, True)]
+    assert change.activated  # what was judged meanwhile counts
 
 
 def test_it_may_stop_at_ready(judged: Database) -> None:

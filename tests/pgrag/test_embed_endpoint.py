@@ -5,14 +5,13 @@ from __future__ import annotations
 import email.utils
 import json
 import math
-import threading
 import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from _endpoint_server import Answer, Server, Status
 
 import pgrag.embed._endpoint as endpoint_module
 from pgrag.embed import Encoder, EncoderError, EndpointEncoder
@@ -20,8 +19,6 @@ from pgrag.errors import PgragError
 
 pytest.importorskip("httpx2", reason="pip install 'pgrag-rls[endpoint]'")
 pytest.importorskip("tenacity", reason="pip install 'pgrag-rls[endpoint]'")
-
-Answer = Callable[[dict[str, Any]], Any]
 
 
 def vector_of(text: str) -> list[float]:
@@ -34,84 +31,8 @@ def embeddings(body: dict[str, Any]) -> dict[str, Any]:
     return {"object": "list", "model": body["model"], "data": data}
 
 
-class Status:
-    """An answer that is none: a status, a body and headers."""
-
-    def __init__(self, status: int, body: str = "", **headers: str) -> None:
-        self.status, self.body, self.headers = status, body, headers
-
-
-class Server:
-    """Answers by what the test puts into ``script``, then as it should; keeps what it was asked."""
-
-    def __init__(self) -> None:
-        self.script: list[Any] = []
-        self.bodies: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        self.paths: list[str] = []
-        self.ends = threading.Event()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                outer.bodies.append(body)
-                outer.headers.append({name.lower(): value for name, value in self.headers.items()})
-                outer.paths.append(self.path)
-                answer = outer.script.pop(0) if outer.script else embeddings
-                if answer == "hang":
-                    outer.ends.wait(30)
-                    return
-                if answer == "hang up":
-                    return
-                given = answer(body) if callable(answer) else answer
-                if not isinstance(given, Status):
-                    given = Status(200, given if isinstance(given, str) else json.dumps(given))
-                content = given.body.encode()
-                self.send_response(given.status)
-                for name, value in given.headers.items():
-                    self.send_header(name.replace("_", "-"), value)
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-
-    def close(self) -> None:
-        self.ends.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    running = Server()
-    yield running
-    running.close()
-
-
-@pytest.fixture(autouse=True)
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The waits that were asked for; nobody waits. No key and no proxy comes from the machine's environment."""
-    asked: list[float] = []
-    monkeypatch.setattr(endpoint_module, "_sleep", asked.append)
-    for name in (
-        "PGRAG_ENDPOINT_API_KEY",
-        "OPENAI_API_KEY",
-        "HTTP_PROXY",
-        "http_proxy",
-        "ALL_PROXY",
-        "all_proxy",
-    ):
-        monkeypatch.delenv(name, raising=False)
-    return asked
+ENDPOINT = {"/v1/embeddings": embeddings}
+pytestmark = pytest.mark.usefixtures("waits")
 
 
 @pytest.fixture
@@ -166,6 +87,13 @@ def test_an_address_names_model_and_options(server: Server) -> None:
         "ftp://host/v1#m",
         "https://host/v1#m?size=3",
         "https://host/v1#m?dimensions=x",
+        "https://host/v1#m?timeout_seconds=-1",
+        "https://host/v1#m?timeout_seconds=nan",
+        "https://host/v1#m?total_seconds=1e300",
+        "https://host/v1#m?dimensions=16001",
+        "https://host/v1#m?batch_texts=0",
+        "https://host/v1#m?max_characters=0",
+        "https://host/v1#m?requests_per_minute=0",
     ],
 )
 def test_an_address_that_is_none_is_refused_with_one_that_would_do(address: str) -> None:
@@ -347,6 +275,39 @@ def test_a_server_that_hangs_is_given_up(server: Server) -> None:
     with pytest.raises(EncoderError, match="Timeout"):
         EndpointEncoder(server.url, "m", timeout_seconds=0.1, attempts=2).encode_documents(["pump"])
     assert len(server.bodies) == 2
+
+
+def test_an_answer_that_never_ends_is_given_up(server: Server) -> None:
+    server.script = ["drip"]
+    made = EndpointEncoder(server.url, "m", total_seconds=0.1)
+    with pytest.raises(EncoderError, match=r"longer than 0\.1 seconds.* still coming") as caught:
+        made.encode_documents(["pump"])
+    assert "total_seconds" in (caught.value.hint or "")
+    assert len(server.bodies) == 1
+
+
+def test_a_wait_beyond_the_time_for_all_attempts_is_not_begun(server: Server, waits: list[float]) -> None:
+    server.script = [Status(429, "busy", retry_after="7")]
+    with pytest.raises(EncoderError, match="longer than 5 seconds, all attempts together: 429 busy"):
+        EndpointEncoder(server.url, "m", total_seconds=5).encode_documents(["pump"])
+    assert (waits, len(server.bodies)) == ([], 1)
+
+
+def test_the_pause_of_ones_own_rate_does_not_count(server: Server) -> None:
+    made = EndpointEncoder(server.url, "m", requests_per_minute=0.01, total_seconds=60)
+    for text in ("pump", "valve"):
+        assert made.encode_queries([text]).any()
+
+
+def test_an_answer_that_is_too_long_for_vectors_is_given_up(
+    encoder: EndpointEncoder, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint_module, "_BASE_BYTES", 100)
+    monkeypatch.setattr(endpoint_module, "_MOST_NUMBERS", 3)
+    server.script = ["x" * (100 + 2 * 3 * 32 + 1)]
+    with pytest.raises(EncoderError, match=f"more than {100 + 2 * 3 * 32} bytes for 2 texts"):
+        encoder.encode_documents(["pump", "valve"])
+    assert len(server.bodies) == 1
 
 
 def test_a_connection_that_breaks_is_made_again(encoder: EndpointEncoder, server: Server) -> None:

@@ -315,7 +315,9 @@ def test_it_runs_without_torch(make: Callable[..., Path]) -> None:
     assert done.stdout == "[]\n"
 
 
-def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     original = builtins.__import__
 
     def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -325,5 +327,5 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(PgragError) as caught:
-        OnnxEncoder("anywhere")
+        OnnxEncoder(tmp_path)
     assert caught.value.hint == "pip install 'pgrag-rls[onnx]'"

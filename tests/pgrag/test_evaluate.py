@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from _pgrag import Database
 from numpy.typing import NDArray
-from scipy import stats
 
 from pgrag.errors import PgragError, Refused
 from pgrag.evaluate import compare_spaces, has_judged, import_beir
@@ -138,16 +137,6 @@ def test_recall_alone_closes_the_gate(db: Database) -> None:
     assert "dense recall@10" in verdict.reason
 
 
-def test_the_p_value_is_that_of_a_paired_t_test_where_that_holds() -> None:
-    from pgrag.evaluate import _p_value
-
-    random = np.random.default_rng(1)
-    old = random.uniform(size=60)
-    new = old + random.normal(0.05, 0.2, size=60)
-    # Both are estimates; Smucker and others 2007 found them this close on such data.
-    assert _p_value(old, new) == pytest.approx(stats.ttest_rel(new, old).pvalue, abs=0.01)
-
-
 def test_few_queries_leave_the_gate_closed_and_claim_nothing(db: Database) -> None:
     old, new = Model("old"), Model("new")
     judged(filled(db, old, new), range(19))
@@ -236,6 +225,33 @@ def test_the_old_space_is_asked_by_its_token_table(db: Database) -> None:
     verdict = compare_spaces(db.admin, "docs", new, old="old")
     assert verdict.compared_with == "space old, with queries by the token table old"
     assert figures(verdict)["dense", "nDCG@10"].old == 1.0
+
+
+def test_a_token_table_that_stands_in_for_a_model_is_said_to(db: Database) -> None:
+    from _token_tables import TableEncoder, judge, make_space
+
+    old, new = TableEncoder("old", 8, seed=1), TableEncoder("new", 16, seed=2)
+    make_space(db, old, kind="external")
+    load_words(db, old, new)
+    judge(db)
+    verdict = compare_spaces(db.admin, "docs", new, old="old")
+    assert verdict.compared_with == (
+        "space old, with queries by the token table old as searches in SQL do,"
+        " not by its model table-1: --old-model compares with that"
+    )
+    with_model = compare_spaces(db.admin, "docs", new, old="old", old_encoder=old)
+    assert with_model.compared_with == "space old, with queries by its model"
+
+
+def load_words(db: Database, *encoders: Any) -> None:
+    """Load a document a word, and fill the spaces, the last of which is made."""
+    from _token_tables import WORDS
+
+    db.load(WORDS)
+    db.execute("select pgrag.create_space('new', 'table-2', 16)")
+    for encoder in encoders:
+        db.execute("select pgrag.attach_space('docs', %s)", (encoder.name,))
+        drain(db.admin, encoder, space=encoder.name)
 
 
 def test_another_models_encoder_for_the_old_space_is_refused(db: Database) -> None:

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from numpy.typing import NDArray
 
+from pgrag.embed import StaticEncoder
 from pgrag.errors import PgragError, Refused
 from pgrag.worker import EncoderError, WorkProgress, drain, work
 
@@ -162,14 +163,67 @@ def test_a_vector_that_cannot_be_stored_costs_no_other_its_own(
     assert waiting(queued) == 1
 
 
-def test_a_text_without_a_vector_leaves_the_queue_and_is_no_failure(
+def test_a_blank_text_leaves_the_queue_and_is_no_failure(
     queued: Any, writer: psycopg.Connection[Any]
 ) -> None:
     failures: list[str] = []
-    encoder = HashEncoder(odd={"cedar": [0.0] * DIMENSION})
+    zero = [0.0] * DIMENSION
+    queued.put("blank.md", "\u200b")
+    encoder = HashEncoder(odd={"\u200b": zero})
     stored = drain(writer, encoder, space=SPACE, on_failure=lambda _id, why: failures.append(why))
-    assert (stored, vectors(queued)) == (len(WORDS) - 1, len(WORDS) - 1)
+    assert (stored, vectors(queued)) == (len(WORDS), len(WORDS))
     assert (failures, waiting(queued)) == ([], 0)
+
+
+def test_a_text_that_no_token_of_a_static_encoder_is_in_leaves_the_queue_and_is_no_failure(
+    hybrid: Any,
+) -> None:
+    hybrid.put("unknown.md", "\U00013080")  # a hieroglyph
+    encoder = StaticEncoder.shipped()
+    failures: list[str] = []
+    done = drain(
+        hybrid.connect("pgrag_test_writer"),
+        encoder,
+        space=encoder.name,
+        on_failure=lambda _id, why: failures.append(why),
+    )
+    assert (done, failures, waiting(hybrid)) == (0, [], 0)
+
+
+@pytest.mark.parametrize(
+    ("vector", "reason"),
+    [
+        ([0.0] * DIMENSION, "its vector is zero, though the text is not blank"),
+        ([float("inf")] * DIMENSION, "its vector is not finite"),
+    ],
+)
+def test_a_model_without_a_vector_for_a_text_has_failed_until_the_text_is_given_up(
+    queued: Any, writer: psycopg.Connection[Any], vector: list[float], reason: str
+) -> None:
+    for _attempt in range(8):
+        drain(writer, HashEncoder(odd={"cedar": vector}), space=SPACE)
+        queued.execute("update pgrag.embed_queue set not_before = now() - interval '1 second'")
+    assert vectors(queued) == len(WORDS) - 1
+    assert queued.execute("select stage, uri, reason from pgrag.failure") == [("embed", "cedar.md", reason)]
+
+
+@pytest.mark.parametrize("number", [0.0, float("nan")])
+def test_a_model_that_has_no_vector_for_anything_stops_the_worker(
+    queued: Any, writer: psycopg.Connection[Any], number: float
+) -> None:
+    encoder = HashEncoder(odd={"": [number] * DIMENSION})
+    with pytest.raises(EncoderError, match=f"none of {len(WORDS)} texts has a vector, nor has a plain"):
+        drain(writer, encoder, space=SPACE)
+    assert queued.execute("select count(*), max(attempts) from pgrag.embed_queue") == [(len(WORDS), 0)]
+    assert drain(writer, HashEncoder(), space=SPACE) == len(WORDS)
+
+
+def test_texts_of_a_batch_that_all_lack_a_vector_are_to_blame_where_a_plain_sentence_has_one(
+    queued: Any, writer: psycopg.Connection[Any]
+) -> None:
+    encoder = HashEncoder(odd={"A tree called": [0.0] * DIMENSION})
+    assert drain(writer, encoder, space=SPACE) == 0
+    assert queued.execute("select count(*), max(attempts) from pgrag.embed_queue") == [(len(WORDS), 1)]
 
 
 def test_an_encoder_of_another_dimension_is_refused_in_the_words_of_the_passport(
@@ -344,21 +398,67 @@ def test_other_weights_are_refused_before_anything_is_encoded(
     assert encoder.batches == []
 
 
-def test_a_model_whose_weights_change_while_it_works_is_refused(
+class Meanwhile(Named):
+    """Something happens to its space while it encodes its first batch."""
+
+    def __init__(self, *happens: str, sha256: str | None = None, db: Any) -> None:
+        super().__init__(sha256=sha256)
+        self.happens = happens
+        self.db = db
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = super().encode_documents(texts)
+        for statement in self.happens if len(self.batches) == 1 else ():
+            self.db.execute(statement)
+        return vectors
+
+
+MADE_ANEW = (
+    f"select pgrag.drop_space('{SPACE}')",
+    f"select pgrag.create_space('{SPACE}', 'another', {DIMENSION})",
+    f"select pgrag.attach_space('docs', '{SPACE}')",
+)
+OTHER_WEIGHTS = f"update pgrag.space set passport = '{{\"sha256\": \"aaaa\"}}' where name = '{SPACE}'"
+
+
+@pytest.mark.parametrize(
+    ("happens", "reason"),
+    [
+        ((OTHER_WEIGHTS,), "sha256 aaaa, got .* sha256 bbbb"),
+        (MADE_ANEW, "vectors of another .* those of sha"),
+    ],
+)
+def test_a_space_that_becomes_another_models_meanwhile_gets_nothing_and_no_text_is_to_blame(
+    queued: Any, writer: psycopg.Connection[Any], happens: tuple[str, ...], reason: str
+) -> None:
+    encoder = Meanwhile(*happens, sha256="bbbb", db=queued)
+    with pytest.raises(Refused, match=reason):
+        drain(writer, encoder, space=SPACE, batch=2)
+    assert (len(encoder.batches), vectors(queued)) == (1, 0)
+    assert queued.execute("select count(*), max(attempts) from pgrag.embed_queue") == [(len(WORDS), 0)]
+
+
+def test_a_space_that_is_made_anew_between_two_batches_is_noticed_before_the_next(
     queued: Any, writer: psycopg.Connection[Any]
 ) -> None:
-    class Changing(Named):
-        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            queued.execute(
-                'update pgrag.space set passport = \'{"sha256": "aaaa"}\' where name = %s', (SPACE,)
-            )
-            return super().encode_documents(texts)
+    encoder = Named()
 
-    reasons: list[str] = []
-    encoder = Changing(sha256="bbbb")
-    drain(writer, encoder, space=SPACE, on_failure=lambda _id, reason: reasons.append(reason))
-    assert vectors(queued) == 0
-    assert "bbbb" in reasons[0]
+    def make_anew(_progress: WorkProgress) -> None:
+        for statement in MADE_ANEW:
+            queued.execute(statement)
+
+    with pytest.raises(Refused, match="vectors of another"):
+        drain(writer, encoder, space=SPACE, batch=2, on_progress=make_anew)
+    assert (len(encoder.batches), waiting(queued)) == (1, len(WORDS))
+
+
+@pytest.mark.parametrize("sha256", [None, "bbbb"])
+def test_a_space_that_is_dropped_meanwhile_is_said_to_be(
+    queued: Any, writer: psycopg.Connection[Any], sha256: str | None
+) -> None:
+    encoder = Meanwhile(f"select pgrag.drop_space('{SPACE}')", sha256=sha256, db=queued)
+    with pytest.raises(Refused, match=f'space "{SPACE}" was dropped while it was filled'):
+        drain(writer, encoder, space=SPACE)
 
 
 def test_the_spaces_model_with_its_weights_works(queued: Any, writer: psycopg.Connection[Any]) -> None:

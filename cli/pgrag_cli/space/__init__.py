@@ -7,6 +7,7 @@ from collections.abc import Callable
 import typer
 
 from pgrag_cli.space.activate import activate
+from pgrag_cli.space.attach import attach
 from pgrag_cli.space.build import build
 from pgrag_cli.space.calibrate import calibrate
 from pgrag_cli.space.create import create
@@ -23,6 +24,7 @@ COMMANDS: list[Callable[..., None]] = [
     list_,
     show,
     create,
+    attach,
     build,
     calibrate,
     evaluate,

@@ -14,7 +14,18 @@ from pgrag.spaces import Space
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Memory", "SpaceName", "Workers", "flat", "index", "kept", "processes", "size", "to_json"]
+__all__ = [
+    "Memory",
+    "SpaceName",
+    "Workers",
+    "answering",
+    "flat",
+    "index",
+    "kept",
+    "processes",
+    "size",
+    "to_json",
+]
 
 SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="Its name.", show_default=False)]
 Memory = Annotated[
@@ -32,6 +43,7 @@ Workers = Annotated[
         "--workers",
         metavar="N",
         min=0,
+        max=1024,
         show_default=False,
         help="Most parallel workers; else the server's max_parallel_maintenance_workers.",
     ),
@@ -60,6 +72,15 @@ def index(space: Space) -> str:
     options = "".join(f" {name} {value}" for name, value in space.index_options.items())
     state = "" if space.index_state == "valid" else f", {space.index_state}"
     return f"{space.index_kind}{options}{state}"
+
+
+def answering(space: Space) -> str:
+    """Say which collections a space answers, and which others it only holds: ``docs; not notes``."""
+    others = [name for name in space.collections if name not in space.answers]
+    if not space.answers:
+        new = "; default of new ones" if space.state == "active" else ""
+        return f"no collection{new}" + (f"; holds {', '.join(others)}" if others else "")
+    return ", ".join(space.answers) + (f"; not {', '.join(others)}" if others else "")
 
 
 def size(number: float) -> str:

@@ -61,7 +61,7 @@ def evaluate(
     ] = False,
     memory: Memory = None,
     workers: Workers = None,
-    seed: Annotated[int, typer.Option("--seed", help="The same draws the same.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**31 - 1, help="The same draws the same.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:

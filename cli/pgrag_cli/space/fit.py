@@ -49,7 +49,10 @@ def fit(
     sample: Annotated[
         int,
         typer.Option(
-            "--sample", min=1, help="Most texts cut from the corpus; twice as many take twice as long."
+            "--sample",
+            min=1,
+            max=1_000_000,
+            help="Most texts cut from the corpus; twice as many take twice as long.",
         ),
     ] = 60_000,
     general: Annotated[
@@ -70,8 +73,8 @@ def fit(
             help="Take passages too that public may not read; all who search the space may read traces of them.",
         ),
     ] = False,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="At most.")] = 10,
-    seed: Annotated[int, typer.Option("--seed", help="The same draws the same.")] = 0,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, max=1000, help="At most.")] = 10,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**31 - 1, help="The same draws the same.")] = 0,
     cache: Annotated[
         Path | None,
         typer.Option(

@@ -13,7 +13,7 @@ from rich.text import Text
 from pgrag.errors import translated
 from pgrag.spaces import list_spaces
 from pgrag_cli._database import DatabaseUrl, resolve_dsn
-from pgrag_cli.space._words import index, kept, size, to_json
+from pgrag_cli.space._words import answering, index, kept, size, to_json
 
 __all__ = ["list_"]
 
@@ -40,12 +40,11 @@ def list_(
     table.add_column("lacking", justify="right")
     for space in spaces:
         state = f"{space.state}, paused" if space.paused else space.state
-        answers = ", ".join(space.answers)
         held = size(space.table_bytes + space.index_bytes)
         table.add_row(
             Text.assemble((space.name, "bold"), "\n", (space.model, "dim")),
             Text(f"{kept(space)}\n{index(space)}"),
-            Text(f"{state}\n{answers}"),
+            Text(f"{state}\n{answering(space)}"),
             f"{space.vectors:,}\n{held}",
             f"{space.pending:,}",
         )

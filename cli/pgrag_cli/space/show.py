@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import psycopg
@@ -21,10 +21,16 @@ __all__ = ["show"]
 
 def show(
     space: SpaceName,
+    passport: Annotated[
+        bool,
+        typer.Option(
+            "--passport", help="Print all of the passport, with what its model was trained on and how."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as one JSON object.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Show a space: what it holds, what it lacks, its sizes and its passport."""
+    """Show a space: what it holds, what it lacks, its sizes and what its passport says in short."""
     with translated(), psycopg.connect(resolve_dsn(database_url), autocommit=True) as connection:
         found = find_space(connection, space)
     if as_json:
@@ -46,10 +52,18 @@ def show(
     ]
     console = Console()
     console.print(_table(rows))
-    for part, values in (("passport", found.passport), ("calibration", found.calibration)):
+    short = {
+        name: value for name, value in found.passport.items() if not isinstance(value, Mapping | list | tuple)
+    }
+    for part, values in (
+        ("passport", found.passport if passport else short),
+        ("calibration", found.calibration),
+    ):
         if values:
             console.print(f"\n{part}", style="bold")
             console.print(_table(flat(values)))
+    if not passport and len(short) < len(found.passport):
+        typer.echo("The passport says more: --passport", err=True)
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> Table:

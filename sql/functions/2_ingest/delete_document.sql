@@ -4,7 +4,7 @@ language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    from_id int := pgrag._collection_id(collection);
+    from_id int := pgrag._hold_collection(collection);
 begin
     delete from pgrag.document as d where d.collection_id = from_id and d.uri = delete_document.uri;
     return found;

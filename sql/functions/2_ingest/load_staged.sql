@@ -6,7 +6,7 @@ language plpgsql volatile parallel unsafe security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    into_id int := pgrag._collection_id(collection);
+    into_id int := pgrag._hold_collection(collection);
     wrong text;
 begin
     select s.uri into wrong from pgrag.staging as s

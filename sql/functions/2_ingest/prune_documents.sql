@@ -6,7 +6,7 @@ language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    from_id int := pgrag._collection_id(collection);
+    from_id int := pgrag._hold_collection(collection);
     present int;
     pruned int;
 begin

@@ -6,7 +6,7 @@ language plpgsql volatile parallel unsafe security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    in_id int := pgrag._collection_id(collection);
+    in_id int := pgrag._hold_collection(collection);
 begin
     perform pgrag._check_readers(uri, readers, create_readers);
     update pgrag.document as d set acl_id = pgrag._acl_id(in_id, readers)

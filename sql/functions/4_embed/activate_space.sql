@@ -11,19 +11,19 @@ declare
     from_id int;
     lack record;
 begin
+    if force is null or lag is null or lag < interval '0' then
+        raise exception 'force must not be NULL, and lag not negative, got % and %', coalesce(force::text, 'NULL'), coalesce(lag::text, 'NULL')
+            using errcode = 'RG001', hint = 'Leave them out.';
+    end if;
+    -- Two switches of one collection come one after the other, and each sees what the one before did. No writer waits:
+    -- a document's foreign key asks for the collection's key alone. The collection first, as pgrag.drop_collection.
+    select c.active_space_id into from_id from pgrag.collection as c where c.collection_id = to_id for no key update;
     -- Locked, so that nobody retires or drops it meanwhile.
     perform from pgrag.collection_space as s where s.collection_id = to_id and s.space_id = of_id for key share;
     if not found then
         raise exception 'space "%" holds nothing of collection "%"', space, collection
             using errcode = 'RG005', hint = format('First: select pgrag.attach_space(%L, %L)', collection, space);
     end if;
-    if force is null or lag is null or lag < interval '0' then
-        raise exception 'force must not be NULL, and lag not negative, got % and %', coalesce(force::text, 'NULL'), coalesce(lag::text, 'NULL')
-            using errcode = 'RG001', hint = 'Leave them out.';
-    end if;
-    -- Two switches of one collection come one after the other, and each sees what the one before did. No writer waits:
-    -- a document's foreign key asks for the collection's key alone.
-    select c.active_space_id into from_id from pgrag.collection as c where c.collection_id = to_id for no key update;
     if from_id = of_id then
         return;
     end if;

@@ -9,6 +9,10 @@ declare
     in_space int := pgrag._space_id(space);
 begin
     perform pgrag._check_range('batch', batch, 1, 100000);
+    if lease is null or lease < interval '0' or lease > interval '30 days' then
+        raise exception 'a lease is 0 seconds to 30 days, got %', coalesce(lease::text, 'NULL')
+            using errcode = 'RG001', hint = 'Pass longer than the encoder takes for a batch, such as 5 minutes.';
+    end if;
     return query
     with due as materialized (
         select q.chunk_id
@@ -35,5 +39,5 @@ end
 $$;
 
 comment on function pgrag.claim_chunks(text, int, interval) is
-'Gives a worker chunks to embed, for a while: at most `batch` (1 to 100,000), by chunk_id; no other worker gets them until the lease is over. Nothing of a paused space.
+'Gives a worker chunks to embed, for a while: at most `batch` (1 to 100,000), by chunk_id; no other worker gets them until the lease, 0 seconds to 30 days, is over. Nothing of a paused space.
 content is what is to be embedded: context, a line feed, content. Commit before the model is called. For members of pgrag_writer and pgrag_owner. Errors: RG001, RG005.';

@@ -4,9 +4,12 @@ language plpgsql volatile parallel unsafe security definer
 set search_path from current
 as $$
 declare
-    in_space int := pgrag._space_id(space);
+    in_space int;
     filled bigint[];
 begin
+    -- As in store_vectors.
+    lock table pgrag.chunk in access share mode;
+    in_space := pgrag._space_id(space);
     -- Looked up once a text and before anything is locked; then locked as pgrag.store_vectors locks. A chunk whose own
     -- vector is to be made again stands in the queue, and lends none.
     execute format(

@@ -6,17 +6,26 @@ language plpgsql volatile parallel unsafe security definer
 set search_path from current
 as $$
 declare
-    in_space int := pgrag._space_id(space);
+    in_space int;
     of_space pgrag.space;
     kept text;
+    twice bigint;
     wrong record;
     written int;
 begin
+    -- Who drops a space locks chunks first: so from here on it stays, or it is gone and said to be.
+    lock table pgrag.chunk in access share mode;
+    in_space := pgrag._space_id(space);
     select * into strict of_space from pgrag.space as s where s.space_id = in_space;
     perform pgrag.check_space(space, of_space.model, of_space.model_dimension, fingerprint);
     if cardinality(chunk_ids) <> cardinality(hashes) or cardinality(chunk_ids) <> cardinality(embeddings) then
         raise exception 'got % chunk_ids, % hashes and % embeddings', cardinality(chunk_ids), cardinality(hashes), cardinality(embeddings)
             using errcode = 'RG030', hint = 'Pass one of each per chunk, in the same order.';
+    end if;
+    select g.chunk_id into twice from unnest(chunk_ids) as g (chunk_id) group by g.chunk_id having count(*) > 1 order by g.chunk_id limit 1;
+    if found then
+        raise exception 'chunk % stands twice in one call, and has one vector', twice
+            using errcode = 'RG007', hint = 'Pass each chunk of pgrag.claim_chunks once.';
     end if;
     begin
         select g.chunk_id, vector_dims(g.v) as dimension, vector_norm(g.v) as norm into wrong
@@ -88,4 +97,4 @@ $$;
 comment on function pgrag.store_vectors(text, bigint[], bytea[], text[], text) is
 'Writes the vectors that a worker made, where the text is still what it encoded, and takes those chunks off the queue; returns how many were written.
 chunk_ids and hashes as pgrag.claim_chunks gave them; embeddings as `[0.1,...]`, in the same order; NULL: the text has none, and leaves the queue all the same. A chunk whose text changed meanwhile is passed over and stays queued. fingerprint: sha256 of the model''s weights, see pgrag.check_space. Of a longer vector than the space keeps, the first numbers are kept, of length 1 again. For members of pgrag_writer and pgrag_owner.
-Errors: RG005, RG030 lengths differ, RG031 other weights, wrong dimension, not normalised, zero in what is kept, NaN or infinity.';
+Errors: RG005, RG007 a chunk twice, RG030 lengths differ, RG031 other weights, wrong dimension, not normalised, zero in what is kept, NaN or infinity.';

@@ -97,7 +97,7 @@ begin
         perform set_config('enable_sort', 'on', true);
         perform set_config(s.key, s.value, true) from jsonb_each_text(kept) as s;
         how := format('%s: %s', of_space.index_kind, why);
-        through_index := look = effort and cardinality(near_ids) >= enough;
+        through_index := look = effort and coalesce(cardinality(near_ids), 0) >= enough;
         -- That the index gave too little tells what is hidden near the query, so only those are told who see everything.
         if not through_index and (pg_has_role(current_user, 'pgrag_writer', 'usage') or pg_has_role(current_user, 'pgrag_owner', 'usage')) then
             how := format('exact over %s passages: %s found only %s', visible, of_space.index_kind, coalesce(cardinality(near_ids), 0));

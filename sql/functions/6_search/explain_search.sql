@@ -6,11 +6,12 @@ create or replace function pgrag.explain_search(
     collections text[] default null,
     embedding halfvec default null,
     filter jsonb default '{}',
-    depth int default 100,
-    rrf_k int default 60,
-    weights jsonb default '{"lexical": 1, "dense": 1}',
+    depth int default null,
+    rrf_k int default null,
+    weights jsonb default null,
     space text default null,
-    exact boolean default false
+    exact boolean default false,
+    fusion text default null
 ) returns table (chunk_id bigint, stage text, rank int, value float8, detail text)
 language plpgsql stable parallel unsafe security invoker
 set search_path from current
@@ -22,7 +23,8 @@ begin
     perform pgrag._check_range('number of chunk_ids', coalesce(cardinality(chunk_ids), 0), 0, 1000);
     return query
     with visible as materialized (
-        select v.collection_id, v.analyzers, v.k1, v.b, v.chunks, v.lexemes from pgrag._visible_collections(collections) as v
+        select v.collection_id, v.analyzers, v.k1, v.b, v.chunks, v.lexemes, v.search_settings
+        from pgrag._visible_collections(collections) as v
     ),
 
     -- The `limit` keeps the planner from reading every chunk and joining the few that are asked about to them.
@@ -62,10 +64,18 @@ begin
         ) as f
     ),
 
+    -- How many candidates each arm has, as in _fuse.
+    reach as materialized (
+        select greatest(
+            coalesce(explain_search.depth, (pgrag._agreed_settings(array_agg(v.search_settings)) ->> 'depth')::int, 100), k
+        ) as depth
+        from visible as v
+    ),
+
     -- Every candidate of both arms, in the order of fusion.
     found as materialized (
         select f.chunk_id, f.place, f.score, f.lexical_rank, f.lexical_score, f.dense_rank, f.dense_distance, f.dense_plan
-        from pgrag._fuse(query, collections, embedding, filter, greatest(depth, k), rrf_k, weights, space, exact) as f
+        from pgrag._fuse(query, collections, embedding, filter, depth, rrf_k, weights, space, exact, fusion, k) as f
     ),
 
     -- A full join, which is never a nested loop: nobody knows before how many words a query has.
@@ -111,10 +121,11 @@ begin
                 when not a.passes then 'lost: the metadata does not contain the filter'
                 when b.detail is not null then b.detail
                 when f.lexical_rank is not null then format('place %s by words', f.lexical_rank)
-                when a.chunk_id in (select w.chunk_id from word as w) then format('not among the first %s by words', greatest(depth, k))
+                when a.chunk_id in (select w.chunk_id from word as w) then format('not among the first %s by words', h.depth)
                 else 'none of the query''s words'
             end
         from asked as a
+        cross join reach as h
         left join found as f on f.chunk_id = a.chunk_id
         left join barred as b on b.place = a.place
         union all
@@ -124,10 +135,11 @@ begin
                 when b.detail is not null then b.detail
                 when f.dense_rank is not null then format('place %s by meaning; %s', f.dense_rank, f.dense_plan)
                 when exists (select from found as g where g.dense_rank is not null) then
-                    format('not among the first %s by meaning', greatest(depth, k))
+                    format('not among the first %s by meaning', h.depth)
                 else 'no query vector, or no vectors: words alone were searched'
             end
         from asked as a
+        cross join reach as h
         left join found as f on f.chunk_id = a.chunk_id
         left join barred as b on b.place = a.place
         union all
@@ -147,7 +159,7 @@ begin
 end
 $$;
 
-comment on function pgrag.explain_search(text, bigint[], int, text[], halfvec, jsonb, int, int, jsonb, text, boolean) is
+comment on function pgrag.explain_search(text, bigint[], int, text[], halfvec, jsonb, int, int, jsonb, text, boolean, text) is
 'Says why chunks are at their places in a search, or at which stage they were lost.
 chunk_ids: those asked about, at most 1,000; one that the caller may not see gives no row, like one that isn''t there. The other arguments as in pgrag.search.
 Rows per chunk, in the order asked: `word` for each word of the query in it, with what it gave (value: BM25); `lexical` and `dense` with the place and score or distance in that arm; `fusion` with the final place and score. rank from 1; NULL where the stage did not have it. Errors: as in pgrag.search.';

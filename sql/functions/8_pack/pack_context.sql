@@ -45,9 +45,7 @@ begin
     found as materialized (
         select h.rank, h.chunk_id, h.document_id, h.uri, h.title, h.heading_path, h.content, h.score,
             c.page, c.char_start, c.char_end, c.hash,
-            c.token_count + pgrag._estimate_tokens(
-                pgrag._fence('00000000', 'P00', h.title, h.heading_path, h.uri, c.page) || '</passage-00000000>'
-            ) as cost,
+            pgrag._passage_cost(c.token_count, h.title, h.heading_path, h.uri, c.page) as cost,
             concat_ws(E'\n', h.title, array_to_string(h.heading_path, E'\n'), h.uri, h.content) as shown
         from hit as h
         cross join lateral (

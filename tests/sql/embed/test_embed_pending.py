@@ -58,3 +58,19 @@ def test_a_space_of_a_model_is_refused(lacking: Database) -> None:
 def test_an_ingest_fills_the_space_of_a_table_that_is_not_shipped_any_more(lacking: Database) -> None:
     embed_static(lacking.admin, "docs", StaticEncoder.shipped())
     assert stored(lacking) == ["[1,0]", "[0,1]"]
+
+
+def test_a_space_that_is_dropped_meanwhile_holds_up_no_other(lacking: Database) -> None:
+    lacking.execute("select pgrag.create_space('a-first', 'toy', 2, kind => 'static', index_kind => 'none')")
+    lacking.execute("select pgrag.attach_space('docs', 'a-first')")
+
+    class Dropping(StaticEncoder):
+        """Its name is asked for once it is known what the spaces lack."""
+
+        def __getattribute__(self, name: str) -> object:
+            if name == "name" and lacking.value("select pgrag.has_space('a-first')"):
+                lacking.execute("select pgrag.drop_space('a-first')")
+            return super().__getattribute__(name)
+
+    embed_static(lacking.connect("pgrag_test_writer"), "docs", Dropping.shipped())
+    assert stored(lacking) == ["[1,0]", "[0,1]"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,3 +76,22 @@ def test_a_reader_of_a_collection_may_embed_a_query_for_it(hybrid: Database) -> 
 def test_a_stranger_to_every_collection_embeds_nothing(hybrid: Database) -> None:
     hybrid.put("keys.md", "Keys are rotated each month.", readers=["user:ana"])
     assert hybrid.rows_as("user:bob", "select pgrag.embed_query('rotate a key')::text") == [(None,)]
+
+
+@pytest.mark.parametrize("caller", ["superuser", "reader"])
+def test_where_collections_use_several_spaces_they_are_named_and_the_next_step_is(
+    hybrid: Database, caller: str
+) -> None:
+    hybrid.put("a", "turn the valve")
+    hybrid.execute("select pgrag.create_space('beside', 'beside', 2, kind => 'static')")
+    hybrid.execute("select pgrag.create_collection('other')")
+    hybrid.put("a", "turn the valve", collection="other")
+    hybrid.execute("select pgrag.attach_space('other', 'beside')")
+    hybrid.execute("select pgrag.activate_space('other', 'beside', force => true)")
+    ask = hybrid.execute if caller == "superuser" else partial(hybrid.rows_as, "public")
+    with pytest.raises(psycopg.Error) as caught:
+        ask("select pgrag.embed_query('valve')")
+    assert caught.value.sqlstate == "RG005"
+    assert caught.value.diag.message_primary == 'the collections use the spaces "beside", "minilm-static-2"'
+    assert caught.value.diag.message_hint is not None
+    assert caught.value.diag.message_hint.endswith("space => 'beside'")

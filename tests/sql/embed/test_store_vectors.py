@@ -74,3 +74,44 @@ def test_a_batch_of_no_chunks_is_refused(db: Database, chunk: tuple[int, bytes],
     with pytest.raises(psycopg.Error, match="batch must be between") as caught:
         db.execute("select pgrag.claim_chunks('two', %s)", (batch,))
     assert caught.value.sqlstate == "RG001"
+
+
+def test_a_chunk_that_stands_twice_in_one_call_is_refused_by_name(
+    db: Database, chunk: tuple[int, bytes]
+) -> None:
+    with pytest.raises(psycopg.Error, match=f"chunk {chunk[0]} stands twice in one call") as caught:
+        db.execute(STORE, ([chunk[0]] * 2, [chunk[1]] * 2, [VECTOR, "[0,1]"]))
+    assert caught.value.sqlstate == "RG007"
+
+
+@pytest.mark.parametrize("function", ["store_vectors('two', '{}', '{}', '{}')", "reuse_vectors('two', '{}')"])
+def test_a_space_that_is_dropped_at_this_moment_is_waited_for_and_named(
+    db: Database, chunk: tuple[int, bytes], function: str
+) -> None:
+    other, worker = db.connect(), db.connect("pgrag_test_writer")
+    errors: list[psycopg.Error] = []
+
+    def call() -> None:
+        try:
+            worker.execute(f"select pgrag.{function}")
+        except psycopg.Error as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call)
+    with other.transaction():
+        other.execute("select pgrag.drop_space('two')")
+        thread.start()
+        until(lambda: bool(db.value("select count(*) from pg_locks where not granted")))
+    thread.join(10)
+    assert [(error.sqlstate, error.diag.message_primary) for error in errors] == [
+        ("RG005", 'space "two" does not exist')
+    ]
+
+
+@pytest.mark.parametrize("lease", ["-1 second", "31 days", "infinity", None])
+def test_a_lease_that_is_none_is_refused(db: Database, chunk: tuple[int, bytes], lease: str | None) -> None:
+    if lease == "infinity" and db.admin.info.server_version < 170000:
+        pytest.skip("an interval has no infinity before PostgreSQL 17")
+    with pytest.raises(psycopg.Error, match="a lease is 0 seconds to 30 days") as caught:
+        db.execute("select pgrag.claim_chunks('two', 1, %s::interval)", (lease,))
+    assert caught.value.sqlstate == "RG001"

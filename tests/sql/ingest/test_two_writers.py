@@ -240,3 +240,111 @@ def test_a_batch_without_heading_paths_is_loaded_twice(db: Database) -> None:
     for _ in range(2):
         db.execute("select pgrag.load_staged('docs', %s)", (stage(db, "x", ["public"]),))
     assert db.execute("select heading_path from pgrag.chunk") == [([],)]
+
+
+DROP_COLLECTION = "select pgrag.drop_collection('docs')"
+
+
+def test_what_a_compactor_folded_goes_with_a_dropped_collection(
+    db: Database, aside: ThreadPoolExecutor
+) -> None:
+    for uri in ("apple", "pear"):
+        db.put(uri, uri)
+    compactor, dropping = db.connect(), db.connect()
+    with compactor.transaction():
+        compactor.execute("select pgrag.compact()")
+        dropped = blocked(
+            db, aside, lambda: dropping.execute(DROP_COLLECTION).fetchone(), dropping.info.backend_pid
+        )
+    assert dropped.result(30) == (2,)
+    assert [
+        db.value(f"select count(*) from pgrag.{table}") for table in ("posting", "corpus_stat", "lexeme")
+    ] == [
+        0,
+        0,
+        0,
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "select pgrag.set_readers('docs', 'a', array['user:ana'])",
+        "select pgrag.delete_document('docs', 'a')",
+        "select pgrag.put_document('docs', 'a', 'another text', array['public'])",
+        "select pgrag.prune_documents('docs', '', '{}')",
+        "select pgrag.rechunk_documents('docs')",
+    ],
+    ids=["moved", "deleted", "replaced", "pruned", "cut"],
+)
+def test_a_drop_and_a_writer_don_t_wait_for_each_other(
+    db: Database, aside: ThreadPoolExecutor, change: str
+) -> None:
+    db.put("a", "a text")
+    # So that the ACL of the change is known, and asks nothing of the collection.
+    db.put("b", "a text", ["user:ana"])
+    other, writer, dropping = db.connect(), db.connect(), db.connect()
+    with other.transaction():
+        other.execute("select from pgrag.document where uri = 'a' for update")
+        written = blocked(db, aside, lambda: writer.execute(change), writer.info.backend_pid)
+        dropped = blocked(db, aside, lambda: dropping.execute(DROP_COLLECTION), dropping.info.backend_pid)
+    assert written.exception(30) is None
+    assert dropped.exception(30) is None
+    assert db.value("select count(*) from pgrag.document") == 0
+
+
+def test_a_drop_and_a_switch_of_the_collection_don_t_wait_for_each_other(
+    spaced: Database, aside: ThreadPoolExecutor
+) -> None:
+    other, switching, dropping = spaced.connect(), spaced.connect(), spaced.connect()
+    with other.transaction():
+        other.execute("select from pgrag.collection_space for update")
+        switched = blocked(
+            spaced,
+            aside,
+            lambda: switching.execute("select pgrag.activate_space('docs', 'toy')"),
+            switching.info.backend_pid,
+        )
+        dropped = blocked(spaced, aside, lambda: dropping.execute(DROP_COLLECTION), dropping.info.backend_pid)
+    assert switched.exception(30) is None
+    assert dropped.exception(30) is None
+
+
+def test_a_collection_that_two_drop_goes_once(db: Database, aside: ThreadPoolExecutor) -> None:
+    first, second = db.connect(), db.connect()
+    with first.transaction():
+        first.execute(DROP_COLLECTION)
+        dropped = blocked(db, aside, lambda: second.execute(DROP_COLLECTION), second.info.backend_pid)
+    assert getattr(dropped.exception(30), "sqlstate", None) == "RG002"
+
+
+def test_a_writer_who_waited_for_a_drop_is_told_that_the_collection_is_gone(
+    db: Database, aside: ThreadPoolExecutor
+) -> None:
+    writer, dropping = db.connect(), db.connect()
+    with dropping.transaction():
+        dropping.execute(DROP_COLLECTION)
+        put = blocked(
+            db,
+            aside,
+            lambda: writer.execute("select pgrag.put_document('docs', 'a', 'a text', array['public'])"),
+            writer.info.backend_pid,
+        )
+    assert getattr(put.exception(30), "sqlstate", None) == "RG002"
+
+
+def test_cutting_again_goes_on_where_a_batch_was_deleted_meanwhile(
+    db: Database, aside: ThreadPoolExecutor
+) -> None:
+    db.put("a", "a text")
+    last_id = db.put("b", "a text")
+    deleting, cutting = db.connect(), db.connect()
+    with deleting.transaction():
+        deleting.execute("select pgrag.delete_document('docs', 'a')")
+        cut = blocked(
+            db,
+            aside,
+            lambda: cutting.execute("select pgrag.rechunk_documents('docs', 0, 1)").fetchone(),
+            cutting.info.backend_pid,
+        )
+    assert cut.result(30) == (last_id,)

@@ -245,3 +245,20 @@ def test_exact_forbids_the_index(many: Database, many_rows: np.ndarray) -> None:
         (text(many_rows[0]),),
     )
     assert rows == [(f"exact over {MANY} passages",)]
+
+
+def test_a_filter_that_nothing_near_passes_is_searched_exactly(many: Database, many_rows: np.ndarray) -> None:
+    order = np.argsort(-(many_rows @ many_rows[0]), kind="stable")
+    # More documents than are looked up by their filter, and none that the index comes to.
+    far = [f"{n:06}" for n in order[-3000:]]
+    many.execute("update pgrag.document set metadata = '{\"far\": 1}' where uri = any(%s)", (far,))
+    assert found(many, many_rows[0], "user:all", k=1, filter='{"far": 1}')[0][0] == far[0]
+
+
+@pytest.mark.parametrize("effort", ["much", "1e400"])
+def test_an_effort_that_is_no_number_is_refused(three: Database, effort: str) -> None:
+    with three.acting("public") as connection:
+        connection.execute("select set_config('pgrag.index_effort', %s, true)", (effort,))
+        with pytest.raises(psycopg.Error, match="the setting pgrag") as caught, connection.transaction():
+            connection.execute("select * from pgrag.search_dense('[1,0,0]')")
+    assert caught.value.sqlstate == "RG001"

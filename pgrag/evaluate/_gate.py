@@ -1,67 +1,47 @@
-"""Serves the stage ``evaluate``: takes in judged queries, and says whether one space answers them worse than another.
+"""Serves the stage ``evaluate``: the gate, which says whether one space answers judged queries worse than another.
 
-Searching and keeping the figures is SQL; measures come from ir-measures and the test of significance from SciPy,
-both in the extra ``evaluate``.
+Searching and keeping the figures is SQL; measures and the test of significance are those of every other comparison.
 """
 
 from __future__ import annotations
 
-import gzip
 import importlib.metadata
-import importlib.util
 import json
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import psycopg
 
 from pgrag._acting import act_as
-from pgrag._utf8 import read_utf8
 from pgrag._vector import to_text
 from pgrag.errors import PgragError, translated
+from pgrag.evaluate._extra import needs_extra
+from pgrag.evaluate._measures import measure, ranking
+from pgrag.evaluate._significance import RESAMPLES, SIGNIFICANCE, paired
 from pgrag.spaces import check_encoder, query_encoder_of, space_passport
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from pgrag.embed import Encoder
 
-__all__ = ["Comparison", "Import", "Verdict", "compare_spaces", "has_judged", "import_beir", "needs_extra"]
+__all__ = ["Comparison", "Verdict", "compare_spaces", "has_judged"]
 
 MEASURES = ("nDCG@10", "recall@10")
-# Below this p a difference counts as one.
-SIGNIFICANCE = 0.05
 # With fewer queries a difference that matters would often pass unseen, so nothing is said of significance.
 FEWEST_QUERIES = 20
 
 _PASSAGES = 100
 _DOCUMENTS = 10
-_RESAMPLES = 9999
 _WEIGHTS = {
     "words": '{"lexical": 1, "dense": 0}',
     "dense": '{"lexical": 0, "dense": 1}',
     "hybrid": '{"lexical": 1, "dense": 1}',
 }
 _SEARCH = "select uri from pgrag.search(%s, %s, %s, %s, weights => %s, space => %s)"
-
-
-@dataclass(frozen=True)
-class Import:
-    """What an import of judged queries did.
-
-    Attributes:
-        queries: Judged queries taken in.
-        judgements: Judgements of them.
-        unknown: Judged documents that the collection doesn't hold.
-    """
-
-    queries: int
-    judgements: int
-    unknown: int
 
 
 @dataclass(frozen=True)
@@ -144,67 +124,6 @@ class _Side:
     vectors: NDArray[np.float32] | None  # None: embedded in SQL, or not at all
 
 
-def import_beir(
-    connection: psycopg.Connection[Any],
-    collection: str,
-    folder: Path,
-    *,
-    principals: Sequence[str] = (),
-    split: str = "test",
-) -> Import:
-    """Take in the judged queries of a folder in BEIR's layout; those that are judged already are replaced.
-
-    Args:
-        connection: Of a member of ``pgrag_writer`` or ``pgrag_owner``.
-        collection: Its name; the uri of a document is BEIR's ``_id``.
-        folder: Holds ``queries.jsonl`` (``_id``, ``text``; packed with gzip or not) and ``qrels/SPLIT.tsv`` or ``qrels.tsv``
-            (query, document and grade between tabs).
-        principals: Who asks them; none: the public.
-        split: Which judgements, where there are several.
-
-    Returns:
-        What was taken in: queries with a judgement, and no others.
-
-    Raises:
-        PgragError: a file is missing or isn't what it should be.
-        Refused: there is no such collection, or a name is none of a principal.
-    """
-    grades = list(_qrels(folder, split))
-    judged = {query_id for query_id, _, _ in grades}
-    texts = {query_id: text for query_id, text in _queries(folder) if query_id in judged}
-    if not texts:
-        raise PgragError(
-            f"{folder} has no query with a judgement",
-            "queries.jsonl and qrels.tsv must name the same queries.",
-        )
-    with translated(), connection.transaction():
-        row = connection.execute(
-            "select * from pgrag.import_judged(%s, %s, %s, %s, %s, %s, %s)",
-            (
-                collection,
-                list(texts),
-                list(texts.values()),
-                json.dumps([list(principals)] * len(texts)),
-                [query_id for query_id, _, _ in grades],
-                [uri for _, uri, _ in grades],
-                [grade for _, _, grade in grades],
-            ),
-        ).fetchone()
-    assert row is not None  # noqa: S101 - a function call gives one row
-    return Import(*row)
-
-
-def needs_extra() -> PgragError | None:
-    """Return the error that says what is missing, where the extra ``evaluate`` isn't installed; else None."""
-    for module, name in (("ir_measures", "ir-measures"), ("scipy", "scipy")):
-        if importlib.util.find_spec(module) is None:
-            return PgragError(
-                f"comparing two spaces on judged queries needs {name}, which is not installed",
-                "pip install 'pgrag-rls[evaluate]'",
-            )
-    return None
-
-
 def has_judged(connection: psycopg.Connection[Any], collection: str) -> bool:
     """Tell whether a collection has judged queries that count: whose answers it holds.
 
@@ -262,20 +181,25 @@ def compare_spaces(
     after = _Side(
         new.name, {"dense": _WEIGHTS["dense"], "hybrid": _WEIGHTS["hybrid"]}, new.encode_queries(texts)
     )
-    values: dict[tuple[str, str], tuple[list[float], list[float]]] = {}
+    found: dict[str, tuple[dict[str, list[str]], dict[str, list[str]]]] = {
+        arm: ({}, {}) for arm in after.arms
+    }
     with translated():
         for nth, one in enumerate(judged):
-            found = _ask(connection, collection, one, nth, before, after)
-            for arm, (old_uris, new_uris) in found.items():
-                for measure, of_old, of_new in _measured(one.grades, old_uris, new_uris):
-                    pair = values.setdefault((arm, measure), ([], []))
-                    pair[0].append(of_old)
-                    pair[1].append(of_new)
+            for arm, sides in _ask(connection, collection, one, nth, before, after).items():
+                for of_side, uris in zip(found[arm], sides, strict=True):
+                    of_side[one.query_id] = uris
             on_query(nth + 1, len(judged))
+    qrels = {one.query_id: one.grades for one in judged}
+    values = {
+        (arm, name): (of_old, of_new)
+        for arm, sides in found.items()
+        for name, of_old, of_new in zip(MEASURES, *(_measured(side, qrels) for side in sides), strict=True)
+    }
     comparisons = tuple(
-        _compare(arm, measure, *values[arm, measure], compared=arm in before.arms)
+        _compare(arm, name, *values[arm, name], compared=arm in before.arms)
         for arm in ("dense", "hybrid")
-        for measure in MEASURES
+        for name in MEASURES
     )
     passed, reason = _judge(comparisons, len(judged))
     verdict = Verdict(
@@ -290,10 +214,10 @@ def compare_spaces(
         reason=reason,
     )
     per_query = {
-        f"{arm} {measure}": {
+        f"{arm} {name}": {
             one.query_id: pair for one, pair in zip(judged, zip(*both, strict=True), strict=True)
         }
-        for (arm, measure), both in values.items()
+        for (arm, name), both in values.items()
     }
     return _keep(connection, verdict, per_query)
 
@@ -314,11 +238,22 @@ def _old_side(
         return _Side(old, both, encoder.encode_queries(texts)), f"space {old}, with queries by its model"
     table = query_encoder_of(connection, old)
     if table is not None:
-        return _Side(old, both, None), f"space {old}, with queries by the token table {table}"
+        return _Side(old, both, None), _by_table(connection, old, table)
     return (
         words,
         f"words alone, since nothing embeds queries for space {old}: name its model with --old-model",
     )
+
+
+def _by_table(connection: psycopg.Connection[Any], old: str, table: str) -> str:
+    """Say that queries are embedded by a token table, and where it stands in for a model, how to compare models."""
+    said = f"space {old}, with queries by the token table {table}"
+    with translated(), connection.transaction():
+        kinds = connection.execute("select space, kind from pgrag.space_backlog()").fetchall()
+    if (old, "static") in kinds:
+        return said  # the table embeds its documents as well
+    model = space_passport(connection, old)["model"]
+    return f"{said} as searches in SQL do, not by its model {model}: --old-model compares with that"
 
 
 def _ask(
@@ -350,61 +285,30 @@ def _ask(
 
 
 def _measured(
-    grades: Mapping[str, int], old: Sequence[str], new: Sequence[str]
-) -> Iterator[tuple[str, float, float]]:
-    """Yield each measure of two rankings of one query."""
-    import ir_measures
-
-    measures = {ir_measures.nDCG @ _DOCUMENTS: MEASURES[0], ir_measures.R @ _DOCUMENTS: MEASURES[1]}
-    qrels = [ir_measures.Qrel("q", uri, max(0, grade)) for uri, grade in grades.items()]
-    sides = []
-    for ranking in (old, new):
-        # Scores that fall with the rank, since ties would be put into another order.
-        run = [ir_measures.ScoredDoc("q", uri, -float(rank)) for rank, uri in enumerate(ranking)]
-        of_query = {one.measure: one.value for one in ir_measures.iter_calc(list(measures), qrels, run)}
-        sides.append({name: float(of_query.get(measure, 0.0)) for measure, name in measures.items()})
-    for name in measures.values():
-        yield name, sides[0][name], sides[1][name]
+    found: Mapping[str, Sequence[str]], qrels: Mapping[str, Mapping[str, int]]
+) -> list[list[float]]:
+    """Return the values of each measure, in the order of the queries."""
+    names = [name.lower() for name in MEASURES]
+    of_query = measure({one: ranking(uris) for one, uris in found.items()}, qrels, names).per_query
+    return [[of_query[one][name] for one in qrels] for name in names]
 
 
 def _compare(
-    arm: str, measure: str, old: Sequence[float], new: Sequence[float], *, compared: bool
+    arm: str, name: str, old: Sequence[float], new: Sequence[float], *, compared: bool
 ) -> Comparison:
-    after, before = np.array(new), np.array(old)
     if not compared:
-        return Comparison(arm, measure, None, float(after.mean()), None, 0, 0, 0)
-    # Sums of the same numbers in another order differ in the last bits, which is no difference.
-    better, worse = after > before + 1e-9, after < before - 1e-9
+        return Comparison(arm, name, None, fmean(new), None, 0, 0, 0)
+    pairs = paired(old, new)
     return Comparison(
         arm=arm,
-        measure=measure,
-        old=float(before.mean()),
-        new=float(after.mean()),
-        p=_p_value(before[better | worse], after[better | worse]),
-        wins=int(better.sum()),
-        ties=int((~better & ~worse).sum()),
-        losses=int(worse.sum()),
+        measure=name,
+        old=fmean(old),
+        new=fmean(new),
+        p=pairs.p_permutation,
+        wins=pairs.wins,
+        ties=pairs.ties,
+        losses=pairs.losses,
     )
-
-
-def _p_value(old: NDArray[np.float64], new: NDArray[np.float64]) -> float:
-    """Return how likely chance alone makes the sums differ this much: which of a pair is whose is drawn anew.
-
-    Fisher's randomisation test on pairs, two-sided; exact where at most 13 differ. Smucker, Allan and Carterette 2007.
-    """
-    from scipy import stats
-
-    if len(old) < 2:
-        return 1.0  # either sign of one difference is as likely
-    result = stats.permutation_test(
-        (new, old),
-        lambda x, y, axis: np.sum(x - y, axis=axis),
-        permutation_type="samples",
-        n_resamples=_RESAMPLES,
-        batch=1000,
-        rng=np.random.default_rng(0),
-    )
-    return min(1.0, float(result.pvalue))
 
 
 def _judge(comparisons: Sequence[Comparison], queries: int) -> tuple[bool, str]:
@@ -436,7 +340,7 @@ def _keep(
         "passports": passports,
         "spaces": {"old": verdict.old, "new": verdict.new},
         "passages": _PASSAGES,
-        "test": f"paired permutation, two-sided, {_RESAMPLES} resamples",
+        "test": f"paired permutation, two-sided, {RESAMPLES} resamples",
         "significance": SIGNIFICANCE,
         "libraries": {name: importlib.metadata.version(name) for name in ("ir_measures", "scipy", "numpy")},
     }
@@ -470,50 +374,3 @@ def _judged(connection: psycopg.Connection[Any], collection: str) -> list[_Judge
     with translated(), connection.transaction():
         rows = connection.execute("select * from pgrag.judged_queries(%s)", (collection,)).fetchall()
     return [_Judged(*row) for row in rows]
-
-
-def _queries(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield id and text of each query."""
-    path = folder / "queries.jsonl"
-    packed = folder / "queries.jsonl.gz"
-    try:
-        text = gzip.decompress(packed.read_bytes()) if packed.is_file() else path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
-        raise PgragError(
-            f"{path} can't be read: {error}", "It holds an object a line: _id and text."
-        ) from error
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            query = json.loads(line)
-            yield str(query["_id"]), str(query["text"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise PgragError(
-                f"{path}, line {number} is no query: {error!r}", "It holds an object a line: _id and text."
-            ) from error
-
-
-def _qrels(folder: Path, split: str) -> Iterator[tuple[str, str, int]]:
-    """Yield query, document and grade of each judgement."""
-    path = next(
-        (one for one in (folder / "qrels" / f"{split}.tsv", folder / "qrels.tsv") if one.is_file()), None
-    )
-    if path is None:
-        raise PgragError(
-            f"{folder} has neither qrels/{split}.tsv nor qrels.tsv",
-            "Name a folder in BEIR's layout; --split names other judgements than test.",
-        )
-    for number, line in enumerate(read_utf8(path).splitlines(), 1):
-        query_id, _, rest = line.partition("\t")
-        uri, _, grade = rest.partition("\t")
-        try:
-            yield query_id, uri, int(grade)
-        except ValueError as error:
-            if number == 1 and grade.strip().isalpha():
-                continue  # the names of the columns
-            if line.strip():
-                raise PgragError(
-                    f"{path}, line {number} is no judgement: {line[:80]!r}",
-                    "It holds query, document and grade between tabs.",
-                ) from error
