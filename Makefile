@@ -44,7 +44,7 @@ lint-docker: .venv/.dev
 	.venv/bin/hadolint docker/Dockerfile
 	$(RUN) check_jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml
 
-bench: .venv/.bench  ## pgrag beside its peers, in half an hour; writes build/peers.json, which the README quotes
+bench: .venv/.bench  ## pgrag beside its peers, under row-level security; writes build/peers.json, which the README quotes
 	.venv/bin/python bench/peers.py --json build/peers.json $(ARGS)
 
 bench-all: .venv/.dev  ## the other figures that the README quotes; BENCHES=bench/ingest.py for one

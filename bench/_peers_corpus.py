@@ -28,7 +28,7 @@ HANDBOOK = Path(__file__).parents[1] / "examples" / "handbook"
 # What callers see of the passages.
 SHARES = (1.0, 0.5, 0.1, 0.01, 0.001)
 EVERYBODY = "group:everybody"
-# Questions of one asker: what answers them fits into the least share of 50,000 passages.
+# Questions of one asker: what answers them fits into the least share of 20,000 passages.
 _QUESTIONS_EACH = 10
 _BLOCKS = 1000
 # Passages of a block at least, so that a small corpus has blocks too.

@@ -26,14 +26,16 @@ from pgrag.spaces import activate_space, build_space, create_space
 from pgrag.worker import drain
 
 COLLECTION = SPACE = "bench"
-PGRAG = {
-    "pgrag, words": (WORDS, '{"lexical": 1, "dense": 0}'),
-    "pgrag, vectors": (HALVES, '{"lexical": 0, "dense": 1}'),
-    "pgrag, both": (BOTH, '{"lexical": 1, "dense": 1}'),
+PGRAG: dict[str, tuple[str | None, str, str]] = {
+    "pgrag, words": (WORDS, '{"lexical": 1, "dense": 0}', "rrf"),
+    "pgrag, vectors": (HALVES, '{"lexical": 0, "dense": 1}', "rrf"),
+    "pgrag, both": (BOTH, '{"lexical": 1, "dense": 1}', "rrf"),
+    "pgrag, both, by scores": (None, '{"lexical": 1, "dense": 1}', "minmax"),
 }
 _SEARCH = """
     select s.uri::int, s.content from pgrag.search(
-        %(query)s, %(k)s, array[%(collection)s], embedding => %(vector)s::halfvec, weights => %(weights)s::jsonb
+        %(query)s, %(k)s, array[%(collection)s], embedding => %(vector)s::halfvec, weights => %(weights)s::jsonb,
+        fusion => %(fusion)s
     ) as s
 """
 _AS_PRINCIPALS = "select pgrag.act_as(variadic %(principals)s::text[])"
@@ -281,10 +283,10 @@ def pgrag_systems(
             connect(),
             _SEARCH,
             _AS_PRINCIPALS,
-            {"collection": COLLECTION, "weights": weights},
+            {"collection": COLLECTION, "weights": weights, "fusion": fusion},
             note="ingest and size with words alone" if kind == WORDS else "",
         )
-        for name, (kind, weights) in PGRAG.items()
+        for name, (kind, weights, fusion) in PGRAG.items()
     ]
 
 

@@ -233,7 +233,7 @@ def main() -> None:
     """Run the bench."""
     parser = arguments(__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--passages", type=int, default=50_000)
+    parser.add_argument("--passages", type=int, default=20_000)
     parser.add_argument("--queries", type=int, default=100, help="judged questions, drawn at random")
     parser.add_argument("--judged", type=Path, default=JUDGED, metavar="FOLDER", help="in the layout of BEIR")
     parser.add_argument(

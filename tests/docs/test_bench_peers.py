@@ -149,7 +149,14 @@ def test_recall_of_a_question_with_no_right_answer_is_none() -> None:
 
 def test_every_system_has_a_row_at_every_visibility(made: dict[str, object]) -> None:
     rows = made["rows"]
-    systems = ["pgrag, words", "pgrag, vectors", "pgrag, both", "bm25s, in memory", "numpy, in memory"]
+    systems = [
+        "pgrag, words",
+        "pgrag, vectors",
+        "pgrag, both",
+        "pgrag, both, by scores",
+        "bm25s, in memory",
+        "numpy, in memory",
+    ]
     assert [(row["system"], row["visible"]) for row in rows] == [
         (system, visible) for system in systems for visible in ("100 %", "50 %", "10 %")
     ]
