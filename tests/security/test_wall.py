@@ -379,6 +379,14 @@ BY_COLLECTION = (
     "select * from pgrag.explain_search('zanzibar', array[1, 2, 3], collections => array['{}'])",
     "select pgrag._collection_id('{}')",
     "select pgrag.visible_uris('{}', array['hidden', 'open'])",
+    "select * from pgrag.rank_documents('zanzibar merger', collections => array['{}'])",
+    "select stage from pgrag.time_search('zanzibar merger', collections => array['{}'], budget_tokens => 100)",
+    "select * from pgrag.document_texts('{}')",
+    "select * from pgrag.trace_evidence('zanzibar', array['hidden', 'open'], collection => '{}')",
+    "select * from pgrag.trace_evidence('zanzibar', array['hidden'], '{{0}}', '{{4}}', collection => '{}', budget => 100)",
+    "select * from pgrag.trace_evidence('zanzibar', array['hidden'], '{{4}}', '{{0}}', collection => '{}')",
+    "select * from pgrag.covering_budgets('{}', 'hidden', 0, 4, array[100])",
+    "select * from pgrag._evidence_spans('{}', array['hidden', 'open'], null, null, array['zanzibar', 'meadow'])",
     "select * from pgrag._visible_collections(array['{}'])",
     "select * from pgrag._dense_arms('zanzibar', null, array['{}'], null)",
     "select * from pgrag._fuse('zanzibar', array['{}'], null, '{{}}', 10, 60, '{{}}', null, false)",
@@ -435,6 +443,13 @@ def test_a_helper_called_by_hand_shows_nothing_hidden(walled: Database, query: s
     result = answer(walled, query)
     assert isinstance(result, list)
     assert [row for row in result if row != (None,)] == []
+
+
+def test_a_hidden_vector_is_one_that_is_not_there(walled: Database) -> None:
+    (held,) = walled.execute("select chunk_id from pgrag.embedding_1 where collection_id = 2")[0]
+    query = f"select pgrag._without_vector({SPACE}, 2, array[{held}, 999]::bigint[])"
+    assert walled.execute(query) == [([999],)]
+    assert answer(walled, query) == [([held, 999],)]
 
 
 def test_an_explanation_of_a_hidden_chunk_is_that_of_none(walled: Database) -> None:

@@ -30,7 +30,6 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     settings jsonb[];
-    agreed jsonb := '{}';
     collection_ids int[];
     analyzers text[];
     lexical_weight float8;
@@ -40,17 +39,8 @@ begin
     select array_agg(c.search_settings), array_agg(c.collection_id), array_agg(c.analyzers::text)
     into settings, collection_ids, analyzers
     from pgrag._visible_collections(collections) as c;
-    if '{}' <> all(settings) then
-        agreed := pgrag._agreed_settings(settings);
-    end if;
-    depth := coalesce(depth, (agreed ->> 'depth')::int, 100);
-    rrf_k := coalesce(rrf_k, (agreed ->> 'rrf_k')::int, 60);
-    weights := coalesce(weights, agreed -> 'weights', '{}');
-    fusion := coalesce(fusion, agreed ->> 'fusion', 'rrf');
-    perform pgrag._check_range('depth', depth, 1, 10000);
-    perform pgrag._check_range('rrf_k', rrf_k, 1, 1000000);
-    perform pgrag._check_fusion(fusion);
-    depth := greatest(depth, least_depth);
+    select s.depth, s.rrf_k, s.weights, s.fusion into depth, rrf_k, weights, fusion
+    from pgrag._search_settings(settings, least_depth, depth, rrf_k, weights, fusion) as s;
     lexical_weight := pgrag._weight(weights, 'lexical');
     dense_weight := pgrag._weight(weights, 'dense');
 

@@ -66,10 +66,9 @@ begin
 
     -- How many candidates each arm has, as in _fuse.
     reach as materialized (
-        select greatest(
-            coalesce(explain_search.depth, (pgrag._agreed_settings(array_agg(v.search_settings)) ->> 'depth')::int, 100), k
-        ) as depth
-        from visible as v
+        select s.depth
+        from (select array_agg(v.search_settings) as settings from visible as v) as v
+        cross join lateral pgrag._search_settings(v.settings, k, explain_search.depth, rrf_k, weights, fusion) as s
     ),
 
     -- Every candidate of both arms, in the order of fusion.

@@ -14,7 +14,7 @@ set search_path from current
 as $$
 declare
     vector halfvec := embedding;
-    agreed jsonb;
+    settings jsonb[];
     found_ids bigint[];
     covered int[];
     began timestamptz;
@@ -30,10 +30,9 @@ begin
     total := extract(epoch from clock_timestamp() - began) * 1000;
     rest := total;
     -- What the search went by, where nothing is said.
-    select array_agg(v.collection_id), pgrag._agreed_settings(array_agg(v.search_settings)) into covered, agreed
+    select array_agg(v.collection_id), array_agg(v.search_settings) into covered, settings
     from pgrag._visible_collections(time_search.collections) as v;
-    weights := coalesce(weights, agreed -> 'weights', '{}');
-    depth := greatest(coalesce(depth, (agreed ->> 'depth')::int, 100), k);
+    select s.depth, s.weights into depth, weights from pgrag._search_settings(settings, k, depth, null, weights, null) as s;
 
     if pgrag._weight(weights, 'dense') > 0 and space is not null then
         if vector is null then

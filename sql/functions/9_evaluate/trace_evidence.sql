@@ -32,10 +32,8 @@ set search_path from current
 as $$
 declare
     searched text[] := array[collection];
-    -- As pgrag._fuse has them, where the collection says how it is searched.
-    settings jsonb := (select c.search_settings from pgrag.collection as c where c.name = collection);
-    wide int := greatest(coalesce(depth, (settings ->> 'depth')::int, 100), k);
-    arms jsonb := coalesce(weights, settings -> 'weights', '{}');
+    wide int;
+    arms jsonb;
 begin
     perform pgrag._check_range('k', k, 1, 1000);
     if collection is null then
@@ -45,6 +43,10 @@ begin
     if budget is not null then
         perform pgrag._check_range('budget', budget, 1, 10000000);
     end if;
+    select s.depth, s.weights into wide, arms
+    from pgrag._search_settings(
+        array(select c.search_settings from pgrag.collection as c where c.name = collection), k, depth, rrf_k, weights, fusion
+    ) as s;
     return query
     with evidence as materialized (
         select e.place, e.collection_id, e.document_id, e.char_start, e.char_end, e.held, e.chunk_ids, e.touched, e.moved, e.lack
