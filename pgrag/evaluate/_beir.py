@@ -17,7 +17,6 @@ from pgrag.evaluate._judged_files import (
     JUDGEMENTS,
     About,
     assemble,
-    best_grades,
     free,
     grade_of,
     is_name,
@@ -128,7 +127,7 @@ def export_beir(
     names = ["queries.jsonl", f"qrels/{split}.tsv", *runs] + [f"judgements/{split}.jsonl"] * bool(spans)
     free(folder, names)
     qrels = "".join(
-        f"{one.query_id}\t{uri}\t{grade}\n" for one in queries for uri, grade in best_grades(one).items()
+        f"{one.query_id}\t{uri}\t{grade}\n" for one in queries for uri, grade in one.grades.items()
     )
     files = [
         write_objects(folder / "queries.jsonl", map(_line, queries)),

@@ -56,6 +56,14 @@ class JudgedQuery:
     answer: str | None = None
     judgements: tuple[Judgement, ...] = ()
 
+    @property
+    def grades(self) -> dict[str, int]:
+        """The highest grade of each judged document, spans taken together."""
+        grades: dict[str, int] = {}
+        for line in self.judgements:
+            grades[line.uri] = max(line.grade, grades.get(line.uri, line.grade))
+        return grades
+
 
 @dataclass(frozen=True)
 class Import:

@@ -31,7 +31,6 @@ __all__ = [
     "About",
     "Assembled",
     "assemble",
-    "best_grades",
     "free",
     "grade_of",
     "is_name",
@@ -292,14 +291,6 @@ def spanned(queries: Iterable[JudgedQuery]) -> list[dict[str, Any]]:
                 kept = {key: value for key, value in values.items() if value is not None}
                 found.append({"query_id": one.query_id, "uri": line.uri, "grade": line.grade} | kept)
     return found
-
-
-def best_grades(query: JudgedQuery) -> dict[str, int]:
-    """Return the highest grade of each judged document, spans taken together."""
-    grades: dict[str, int] = {}
-    for line in query.judgements:
-        grades[line.uri] = max(line.grade, grades.get(line.uri, line.grade))
-    return grades
 
 
 def write_objects(path: Path, lines: Iterable[Mapping[str, Any]]) -> Path:

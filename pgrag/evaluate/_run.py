@@ -11,7 +11,7 @@ import hashlib
 import importlib.metadata
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -186,7 +186,7 @@ def evaluate_collection(
     queries = _queries(connection, collection, options)
     plan, notes = _plan(connection, collection, options, encoder)
     # What can't be measured is refused before anything is asked.
-    measure({}, _grades(queries), options.measures)
+    measure({}, {one.query_id: one.grades for one in queries}, options.measures)
     with translated():
         run_id = _begin(plan, queries, name, about or {}, notes)
         try:
@@ -547,7 +547,7 @@ def _texts(plan: _Plan, principals: Sequence[str]) -> Iterator[Iterator[tuple[st
 
 def _measure(plan: _Plan, asked: Sequence[_Asked]) -> dict[str, Measured]:
     """Measure each arm; of the judgements of one document the highest counts."""
-    grades = _grades(one.query for one in asked)
+    grades = {one.query.query_id: one.query.grades for one in asked}
     return {
         arm: measure(
             {one.query.query_id: ranking(hit.uri for hit in one.hits[arm]) for one in asked},
@@ -557,16 +557,6 @@ def _measure(plan: _Plan, asked: Sequence[_Asked]) -> dict[str, Measured]:
         )
         for arm in plan.arms
     }
-
-
-def _grades(queries: Iterable[JudgedQuery]) -> dict[str, dict[str, int]]:
-    """Return query to document to its highest grade."""
-    grades: dict[str, dict[str, int]] = {}
-    for one in queries:
-        of_query = grades.setdefault(one.query_id, {})
-        for line in one.judgements:
-            of_query[line.uri] = max(line.grade, of_query.get(line.uri, line.grade))
-    return grades
 
 
 def _intervals(measured: Measured) -> dict[str, tuple[float, float]]:

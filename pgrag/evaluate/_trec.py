@@ -18,7 +18,6 @@ from pgrag.evaluate._judged_files import (
     ASKERS,
     JUDGEMENTS,
     assemble,
-    best_grades,
     free,
     grade_of,
     keep_once,
@@ -105,9 +104,7 @@ def export_trec(
     runs = run_files(connection, run_id) if run_id is not None else {}
     topics = "".join(f"{trec_name(one.query_id)}\t{_one_line(one)}\n" for one in queries)
     qrels = "".join(
-        f"{one.query_id} 0 {trec_name(uri)} {grade}\n"
-        for one in queries
-        for uri, grade in best_grades(one).items()
+        f"{one.query_id} 0 {trec_name(uri)} {grade}\n" for one in queries for uri, grade in one.grades.items()
     )
     free(folder, ["topics.tsv", "qrels.txt", ASKERS, *runs] + [JUDGEMENTS] * bool(spans))
     files = [

@@ -13,12 +13,12 @@ from _pgrag import Database
 
 from pgrag.errors import PgragError
 from pgrag.evaluate import measure, ranking
+from pgrag.evaluate._asker import Setting
 from pgrag.evaluate._fusing import Candidates, SearchSettings, fused
 from pgrag.evaluate._tune import (
     Trial,
     Tuning,
     _proposal,
-    _Setting,
     _Tried,
     cross_validated,
     folds_of,
@@ -327,13 +327,13 @@ def test_of_few_queries_nothing_is_claimed(db: Database) -> None:
         tuned(db, "k1")
 
 
-def tried(group: str, values: Sequence[float], setting: _Setting) -> _Tried:
+def tried(group: str, values: Sequence[float], setting: Setting) -> _Tried:
     new = float(np.mean(values))
     trial = Trial(group, 2, 0.0, new, 0.0, 1.0, 0.001, 0.002, 1, 0, 0, setting.beside(PRESENT), ())
     return _Tried(trial, setting, np.array(values))
 
 
-PRESENT = _Setting(1.2, 0.75, "english", 256, SearchSettings())
+PRESENT = Setting(1.2, 0.75, "english", 256, SearchSettings())
 
 
 def test_several_groups_together_are_proposed_where_they_are_more_than_one_alone() -> None:
