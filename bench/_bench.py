@@ -10,6 +10,8 @@ import os
 import platform
 import random
 import re
+import signal
+import sys
 import tempfile
 import time
 import uuid
@@ -63,6 +65,8 @@ def database(url: str | None, settings: Mapping[str, str] | None = None) -> Iter
         install.upgrade(url)
         yield url
         return
+    # So that the server stops however the bench is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="pgrag-bench-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o711)
         server = EmbeddedServer(Path(folder) / "data", settings=settings)
